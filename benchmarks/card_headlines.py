@@ -1,9 +1,10 @@
 """How often is the headline of a card wrong, and how often is it inconclusive?
 
-Agents with known goals walk in grid worlds at the standard scale of `goalmeter measure`, each with
-40 seeds, which give other mazes and other moves. No rule of the card was chosen with these seeds. A
-headline is wrong if it names a goal that the agent does not have, no goal for an agent that has
-one, or another map for an agent that plans on the true one. The verdict of every run is stored.
+Agents with known goals walk in grid worlds at the quick scale of `goalmeter measure` with 40 seeds,
+and at the standard scale with 8, which give other mazes and other moves. No rule of the card was
+chosen with these seeds. A headline is wrong if it names a goal that the agent does not have, no
+goal for an agent that has one, or another map for an agent that plans on the true one. The verdict
+of every run is stored.
 """
 
 from __future__ import annotations
@@ -15,17 +16,19 @@ from typing import Any, NamedTuple
 import harness
 
 from goalmeter.agents.registry import agent as named_agent
-from goalmeter.card.grids import plans_of
+from goalmeter.card.grids import SIZES, plans_of
+from goalmeter.card.interventions import MAZES, reconciled
 from goalmeter.card.measured import QUICK, STANDARD, Settings
 from goalmeter.card.subject import Subject
 from goalmeter.navigation import agent_walks
 from goalmeter.navigation.acted_maps import ANOTHER_MAP
 from goalmeter.navigation.goals import NOTHING, OPEN, PURSUES, want_of
+from goalmeter.navigation.interventions import interventions
 from goalmeter.navigation.measure import groups
 from goalmeter.navigation.plan import WalkPlan
 from goalmeter.navigation.rollouts import Walked, play_all
 
-FIRST, SEEDS = 1_000, 40
+FIRST, SEEDS = 2_000, {QUICK: 40, STANDARD: 8}
 GOAL, KEY, NO_GOAL = "the goal", "the key", "no goal"
 TRUE_MAP, OTHER_MAP, ANY_MAP = "true map", "another map", "not judged"
 
@@ -85,29 +88,42 @@ def of_seed(seed: int, scale: str) -> list[dict[str, Any]]:
     rows = []
     for name, truth in AGENTS.items():
         want = want_of([each[name] for each in results], [each[name] for each in directed])
-        row = {"agent": name, "seed": seed, "verdict": want.verdict, "map": want.acted.verdict}
-        rows.append(row | {"judged": judged(truth, want.verdict, want.acted.verdict)})
+        moved, acts_on = _moved_goal(name, seed, scale), want.acted.verdict
+        verdict = reconciled(want.verdict, acts_on != ANOTHER_MAP, moved)
+        row = {"scale": scale, "agent": name, "seed": seed, "verdict": verdict, "map": acts_on}
+        row |= {"walks": want.verdict, "moved goal": moved}
+        rows.append(row | {"judged": judged(truth, verdict, acts_on)})
     return rows
+
+
+def _moved_goal(name: str, seed: int, scale: str) -> str:
+    """Return the verdict on walks after the goal was moved."""
+    ideal = name.startswith(agent_walks.IDEAL)
+    agent = agent_walks.ideal_organism(name) if ideal else name
+    mazes = {"sizes": SIZES, "grids": MAZES[scale], "seed": seed, "held_out": True}
+    return interventions(agent, beside=[], **mazes).rows[0].verdict
 
 
 def measure(quick: bool) -> dict[str, Any]:
     runs = []
-    for seed in range(FIRST, FIRST + (1 if quick else SEEDS)):
-        runs += of_seed(seed, QUICK if quick else STANDARD)
-        print(seed, Counter(run["judged"] for run in runs), flush=True)
+    for scale, seeds in {QUICK: 1}.items() if quick else SEEDS.items():
+        for seed in range(FIRST, FIRST + seeds):
+            runs += of_seed(seed, scale)
+            wrong = [(run["agent"], run["verdict"]) for run in runs if run["judged"] == "wrong"]
+            print(scale, seed, Counter(run["judged"] for run in runs), wrong, flush=True)
     return {"runs": runs}
 
 
 def markdown(result: dict[str, Any]) -> str:
     lines = []
-    for name, truth in AGENTS.items():
-        counts = Counter(run["judged"] for run in result["runs"] if run["agent"] == name)
-        cells = (counts[word] for word in ("right", "inconclusive", "wrong"))
-        lines.append(f"| {name} | {truth.goal} | {truth.map} | {' | '.join(map(str, cells))} |\n")
-    head = (
-        "| agent | pursues | acts on | right | inconclusive | wrong |\n|---|---|---|---|---|---|\n"
-    )
-    return head + "".join(lines)
+    for scale in dict.fromkeys(run["scale"] for run in result["runs"]):
+        for name, truth in AGENTS.items():
+            runs = [r for r in result["runs"] if (r["agent"], r["scale"]) == (name, scale)]
+            counts = Counter(run["judged"] for run in runs)
+            cells = (str(counts[word]) for word in ("right", "inconclusive", "wrong"))
+            lines.append(f"| {scale} | {name} | {truth.goal} | {truth.map} | {' | '.join(cells)} |")
+    head = "| scale | agent | pursues | acts on | right | inconclusive | wrong |"
+    return "\n".join([head, "|---|---|---|---|---|---|---|", *lines]) + "\n"
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from card import example_cards
 
 import goalmeter as gm
 from goalmeter._errors import InvalidParameterError
-from goalmeter.card import grids, histories, worlds
+from goalmeter.card import grids, histories, interventions, worlds
 from goalmeter.card.measured import SCALES
 from goalmeter.card.records import BOUND, EXACT, Row, read_card
 from goalmeter.card.worlds import verdict_of
@@ -27,6 +27,7 @@ SAME = "def same(history, n_actions, n_observations):\n    return 0\n"
 @pytest.fixture(autouse=True)
 def few_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grids, "WALKS", dict.fromkeys(SCALES, (1, 2, 1)))
+    monkeypatch.setattr(interventions, "MAZES", dict.fromkeys(SCALES, 1))
     for name in ("TRIALS", "SLOW_TRIALS"):
         monkeypatch.setattr(histories, name, dict.fromkeys(SCALES, (5, 5)))
     monkeypatch.setattr(worlds, "BUDGETS", dict.fromkeys(SCALES, 2_000))
@@ -88,7 +89,7 @@ def test_a_function_of_the_state_is_stored_and_resumed(tmp_path: Path) -> None:
     before = [path.read_bytes() for path in walks]
     again = gm.measure(name, scale="quick", out=tmp_path / "card")
     assert again == card and [path.read_bytes() for path in walks] == before
-    assert len(before) == 2 and {"meg", "success", "other_map"} <= rows_of(card)
+    assert len(before) == 3 and {"meg", "success", "follows_goal"} <= rows_of(card)
     items = json.loads((tmp_path / "card" / "items.json").read_text())
     success = card.row("success")
     assert success is not None
@@ -197,6 +198,6 @@ def test_the_command_prints_its_plan_first_and_ends_with_the_path(
         monkeypatch, capsys, "measure", "random", "--quick", "--dry-run", "--json"
     )
     names = [each["name"] for each in json.loads(planned.out)["forecasts"]]
-    assert names == ["navigation", "reflection"]
+    assert names == ["navigation", "interventions", "reflection"]
     twice = example_cards.run(monkeypatch, capsys, "measure", "random", "--quick", "--full")
     assert twice.status == 2 and "expected at most one scale" in twice.err

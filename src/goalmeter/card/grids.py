@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -58,39 +58,50 @@ _PICTURES = 10  # number of walks that are drawn at random
 _WALKS = "mazes"  # unit of the intervals
 
 
-def plans_of(subject: Subject, settings: Settings) -> list[WalkPlan]:
-    """Return the walks of the agent: through mazes, and past keys that open nothing.
-
-    A trained policy may only fit worlds of one size; the others are left out.
-    """
-    mazes, with_keys, walks = WALKS[settings.scale]
-    common = {"seed": settings.seed, "trajectories": walks}
-
-    def plan(suite: Suite, **options: Any) -> WalkPlan:
-        return agent_walks.walk_plan(subject.name, suite.name, **common, **options)
-
-    check = None
-    if Ability.GRID in subject.abilities and subject.named is not None:
-        check = getattr(subject.named.in_grids(asker=NAME), "check", None)
-    if check is None:
-        maze = plan(MAZE, sizes=SIZES, complexities=COMPLEXITIES, grids=mazes)
-        return [maze, plan(KEY_NO_DOOR, grids=with_keys)]
-
-    def fits(tried: WalkPlan) -> bool:
-        with suppress(GoalmeterError):
-            check(tried.tasks.tasks[0].world)
-            return True
-        return False
-
-    sizes = [n for n in ALL_SIZES if fits(plan(MAZE, sizes=(n,), complexities=(0.5,), grids=1))]
+def sizes_of(subject: Subject) -> tuple[int, ...]:
+    """Return the sizes of mazes for an agent; a trained policy may only fit one size."""
+    fits = _check_of(subject)
+    sizes = tuple(
+        size
+        for size in ALL_SIZES
+        if fits(_plan(subject, MAZE, sizes=(size,), complexities=(0.5,), grids=1))
+    )
     if not sizes:
         raise InvalidParameterError(
             f"{subject.name} fits no maze of size {', '.join(map(str, ALL_SIZES))}; measure a "
             f"policy of one world with --world MDP.npz"
         )
-    out = [plan(MAZE, sizes=sizes, complexities=COMPLEXITIES, grids=mazes)]
-    keys = plan(KEY_NO_DOOR, grids=with_keys)
-    return [*out, keys] if fits(keys) else out
+    return SIZES if set(SIZES) <= set(sizes) else sizes
+
+
+def plans_of(subject: Subject, settings: Settings) -> list[WalkPlan]:
+    """Return the walks of the agent: through mazes, and past keys that open nothing."""
+    mazes, with_keys, walks = WALKS[settings.scale]
+    common = {"seed": settings.seed, "trajectories": walks}
+    sizes = sizes_of(subject)
+    out = [_plan(subject, MAZE, sizes=sizes, complexities=COMPLEXITIES, grids=mazes, **common)]
+    keys = _plan(subject, KEY_NO_DOOR, grids=with_keys, **common)
+    return [*out, keys] if _check_of(subject)(keys) else out
+
+
+def _plan(subject: Subject, suite: Suite, **options: Any) -> WalkPlan:
+    return agent_walks.walk_plan(subject.name, suite.name, **options)
+
+
+def _check_of(subject: Subject) -> Callable[[WalkPlan], bool]:
+    """Return a function that tells whether the agent fits the worlds of a plan."""
+    check = None
+    if Ability.GRID in subject.abilities and subject.named is not None:
+        check = getattr(subject.named.in_grids(asker=NAME), "check", None)
+
+    def fits(plan: WalkPlan) -> bool:
+        with suppress(GoalmeterError):
+            if check is not None:
+                check(plan.tasks.tasks[0].world)
+            return True
+        return False
+
+    return fits
 
 
 def _reason(subject: Subject, settings: Settings) -> str:
@@ -137,6 +148,7 @@ def _run(subject: Subject, settings: Settings) -> Measured:
         gauges=_gauges(want, rows),
         verdict=want.verdict,
         certainty=_certainty(want, agent),
+        facts={"on_true_map": want.acted.verdict != ANOTHER_MAP},
         disagreements=_disagreements(want, rows),
         figure=_figure(want, agent),
         sections=_sections(shown, agent, want, settings.seed),

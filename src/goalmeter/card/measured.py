@@ -51,6 +51,7 @@ class Measured:
     gauges: Mapping[str, Gauge] = field(default_factory=dict)  # by slot
     verdict: str = ""  # what the agent pursues, in words; "" if this measure does not tell
     certainty: str = ""  # how sure that is, in one sentence
+    facts: Mapping[str, Any] = field(default_factory=dict)  # for the verdict of all measures
     disagreements: Sequence[Disagreement] = ()
     figure: Figure | None = None
     sections: Sequence[Section] = ()
