@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import cache
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
@@ -37,6 +38,7 @@ from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import WITH_KEY, WITHOUT_KEY, State
 from goalmeter.organisms import organism_names
 from goalmeter.organisms.kinds import weights_of
+from goalmeter.runs.jobs import in_a_line
 
 try:
     from inspect_ai import model as lm
@@ -293,6 +295,35 @@ def ours() -> Any:
         return _ReferenceAgentAPI(model_name, **options)
 
     return make
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    """Return an event loop in its own thread; connections of a model live as long as their loop."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="goalmeter-replies", daemon=True).start()
+    return loop
+
+
+def replies_of(name: str, *, greedy: bool) -> Callable[[list[dict[str, str]], int], str]:
+    """Return a function (messages, seed) -> reply of a language model by its Inspect name."""
+    try:
+        model = lm.get_model(name)
+    except Exception as cause:  # each provider has its own errors
+        raise InvalidParameterError(
+            f"cannot query the model {name!r}: {in_a_line(cause)}; expected a model name of "
+            f"Inspect, PROVIDER/NAME"
+        ) from cause
+    roles = {"user": lm.ChatMessageUser, "assistant": lm.ChatMessageAssistant}
+    config: dict[str, Any] = {"max_tokens": DEFAULT_TOKENS, "max_retries": 5, "timeout": 600}
+    config["temperature"] = 0.0 if greedy else 1.0
+
+    def reply(messages: list[dict[str, str]], seed: int) -> str:
+        said = [roles[message["role"]](content=message["content"]) for message in messages]
+        generated = model.generate(said, config=lm.GenerateConfig(seed=seed, **config))
+        return asyncio.run_coroutine_threadsafe(generated, _loop()).result().completion
+
+    return reply
 
 
 def _output(model: str, text: str, stop: Any, inputs: int, outputs: int) -> lm.ModelOutput:

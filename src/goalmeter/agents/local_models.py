@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,6 +22,7 @@ from goalmeter.agents.grid_agents import (
     navigator,
     navigator_names,
 )
+from goalmeter.agents.text_histories import TEXT_OPTIONS, ForcedChoiceAgent, ReplyAgent, TextAgent
 from goalmeter.organisms import organism, organism_names
 
 if TYPE_CHECKING:
@@ -251,6 +255,29 @@ class LocalModel:
             replies.append(Reply(self.text(ids), ids, end is not None, tuple(chosen[: len(ids)])))
         return replies
 
+    def extended(self, cache: Any, ids: Sequence[int]) -> tuple[Any, torch.Tensor]:
+        """Append tokens to a text; return its cache and the logits of the next token, [tokens].
+
+        `cache` is that of the text before, or None. It is not modified.
+        """
+        import torch
+
+        transformers: Any = require("transformers", extra="lm", feature=_FEATURE)
+        longer = transformers.DynamicCache(config=self.model.config)
+        if cache is not None:
+            # Layers replace their tensors when they grow, so that copies can share them.
+            longer.layers = [copy(layer) for layer in cache.layers]
+        length = longer.get_seq_length() + len(ids)
+        if self.context is not None and length > self.context:
+            raise ContextOverflowError(
+                f"the history has {length} tokens, more than the model's context of "
+                f"{self.context}; use fewer steps"
+            )
+        tokens = torch.tensor([list(ids)], device=self.model.device)
+        with torch.inference_mode():
+            out = self.model(input_ids=tokens, past_key_values=longer, use_cache=True)
+        return longer, out.logits[0, -1].float()
+
     def ended(self, ids: Sequence[int]) -> bool:
         """Return whether an answer ends with an end-of-sequence token."""
         return bool(ids) and ids[-1] in self._ends
@@ -299,7 +326,17 @@ def is_organism(agent: str) -> bool:
 
 
 def model_agent(name: str) -> NamedAgent:
-    """Return a language model by name; Inspect checks on first use whether it exists."""
+    """Return a language model by name; Inspect checks on first use whether it exists.
+
+    Options of its texts in brackets, as in "goalmeter/mouse(chat, greedy)", are for histories only.
+    """
+    call = call_of(name)
+    if (options := re.sub(r"\s*,\s*", ", ", call.argument or "")) in TEXT_OPTIONS:
+        model = model_agent(call.kind)
+        model.require(Ability.HISTORY, asker=f"the rendering {options}")
+        makers = {Ability.HISTORY: lambda seed=0: _text_agent(model.name, seed, options)}
+        about = f"{model.about}; histories as text: {options}"
+        return NamedAgent(f"{model.name}({options})", about, makers)
     about, hidden = "a language model, by its Inspect name", name.startswith((LOCAL, HUGGING_FACE))
     if is_organism(name):
         about = f"a small language model that {organism(name.removeprefix(OURS)).purpose}"
@@ -307,10 +344,21 @@ def model_agent(name: str) -> NamedAgent:
     elif name.startswith(OURS):
         agent = prompted_agent(name.removeprefix(OURS))
         name, about = OURS + agent.name, f"{agent.name}, which reads the grid in a prompt"
-    makers: dict[Ability, Callable[[], Any]] = {Ability.TEXT: lambda: name}
+    makers: dict[Ability, Callable[..., Any]] = {Ability.TEXT: lambda: name}
     if hidden:
         makers[Ability.HIDDEN] = lambda: _local_model(name)
+    if hidden or not name.startswith(OURS):
+        makers[Ability.HISTORY] = lambda seed=0: _text_agent(name, seed, TEXT_OPTIONS[0])
     return NamedAgent(name, about, makers)
+
+
+def _text_agent(name: str, seed: int, options: str) -> TextAgent:
+    if is_organism(name) or name.startswith((LOCAL, HUGGING_FACE)):
+        return ForcedChoiceAgent(seed, options, _shared_model(name))
+    require("inspect_ai", extra="lm", feature="Querying language models")
+    from goalmeter.agents.inspect_providers import replies_of
+
+    return ReplyAgent(seed, options, replies_of(name, greedy="greedy" in options))
 
 
 def organism_agents() -> dict[str, str]:
@@ -347,7 +395,11 @@ def _local_model(name: str) -> LocalModel:
     folder = name.partition("/")[2]
     if not Path(folder).is_dir():
         raise InvalidParameterError(
-            f"there is no folder {folder}; hidden states require a local model, "
+            f"there is no folder {folder}; hidden states and histories require a local model, "
             f"{LOCAL}FOLDER or {HUGGING_FACE}FOLDER"
         )
     return LocalModel(folder)
+
+
+# Trials of one model follow each other, and each has its own agent.
+_shared_model = lru_cache(maxsize=1)(_local_model)

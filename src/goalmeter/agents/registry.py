@@ -156,7 +156,7 @@ def all_agents(needed: Ability | None = None) -> list[ListedAgent]:
         able = {ability for kind in fitting for ability in kind.abilities}
         about = "; ".join(kind.about for kind in fitting)
         agents.append(ListedAgent(fitting[0].spelled(name), about, able))
-    local_model = (Ability.TEXT, Ability.HIDDEN)
+    local_model = (Ability.HISTORY, Ability.TEXT, Ability.HIDDEN)
     agents += [ListedAgent(name, about, local_model) for name, about in organism_agents().items()]
     for name, entry in plugins(AGENTS).items():
         try:

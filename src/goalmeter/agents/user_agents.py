@@ -107,18 +107,18 @@ def agent_of(candidate: object, seed: int, name: str) -> Agent:
 
 def check_installed(agent: Agent) -> None:
     """Import the packages that an agent needs, before its first trial."""
-    getattr(_inside(agent), "check_installed", lambda: None)()
+    getattr(inner_agent(agent), "check_installed", lambda: None)()
 
 
 def check_counts(agent: Agent, n_actions: int, n_observations: int) -> None:
     """Raise if an agent with fixed numbers of actions and observations does not fit."""
-    getattr(_inside(agent), "check_counts", lambda *counts: None)(n_actions, n_observations)
+    getattr(inner_agent(agent), "check_counts", lambda *counts: None)(n_actions, n_observations)
 
 
 def check_mind(agent: Agent, name: str) -> None:
     """Raise if an agent's minds lack a method; an agent that cannot begin fails in its trials."""
     try:
-        mind = _inside(agent).begin(2, 1)
+        mind = inner_agent(agent).begin(2, 1)
     except (Exception, SystemExit):
         return
     if lacks := [method for method in _MIND if not callable(getattr(mind, method, None))]:
@@ -128,7 +128,7 @@ def check_mind(agent: Agent, name: str) -> None:
         )
 
 
-def _inside(agent: Agent) -> Agent:
+def inner_agent(agent: Agent) -> Agent:
     """Return the agent without its reality checks."""
     while isinstance(agent, RealityCheck):
         agent = agent.inner

@@ -10,6 +10,7 @@ from typing import Any
 
 from goalmeter._errors import MOST_SEED, InvalidParameterError
 from goalmeter.agents import Ability, listed_names
+from goalmeter.agents.local_models import is_model
 from goalmeter.commands.declare import RunOptions, Tell, argument, command, option
 from goalmeter.commands.outcome import Outcome, planned
 from goalmeter.pages.reflection import early_text, measure_table, rewards_table
@@ -75,7 +76,8 @@ def reflect(o: _ReflectOptions, tell: Tell) -> Outcome:
         # The time of users' code is unknown: it is played on all cores.
         slow = users or bare(name) in HEAVY
         percepts = 2 * len(environments) * len(seeds) * o.steps  # each with its opposite
-        seconds = inf if slow else percepts * SECONDS_A_PERCEPT
+        # Other processes would each load a language model.
+        seconds = inf if slow else 0 if is_model(bare(name)) else percepts * SECONDS_A_PERCEPT
         readings = {name: getattr(o, name) for name in ("opposite_reading", "step_counting")}
         where = {"timeout": limit or None, "on": o.place(seconds=seconds), "out": out}
         return {"environments": environments, "steps": o.steps, "seeds": seeds} | readings | where

@@ -23,6 +23,7 @@ from goalmeter.reflection.result import (
     doubt,
     early_in_words,
     failures_in_words,
+    model_notes,
     readings_in_words,
     seeds_in_words,
 )
@@ -181,6 +182,7 @@ def measure_table(
         fewer=len(first.seeds) if len(first.seeds) < len(result.seeds) else 0,
     )
     notes = _failures([(r.agent, r) for r in both], 2)
+    notes += [f"{note}." for r in both for note in model_notes(r)]
     if any(TIMEOUT in r.outcomes for r in both):
         notes.append("A trial is given more time with --timeout, in a new run (0: no limit).")
     return summary_table(rows, notes=(*texts.pop("notes"), *notes), **texts)
@@ -255,7 +257,11 @@ def sections(results: Sequence[Reflection]) -> list[Section]:
         averages = {label: result.by_environment() for label, result in group.agents}
         picture = f"reflection-environments{end}"
         content: dict[str, Sequence[Content | Sequence[Content]]] = {
-            "agents_section": [agents, _failures(group.agents, 10)],
+            "agents_section": [
+                agents,
+                _failures(group.agents, 10)
+                + [f"{note}." for _, result in group.agents for note in model_notes(result)],
+            ],
             "environments_section": [_heat("environments_map", picture, averages, group.agents)],
         }
         if checks:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, SupportsIndex
@@ -16,10 +16,12 @@ from typing import Any, NamedTuple, SupportsIndex
 from goalmeter import runs
 from goalmeter._errors import MOST_SEED, InvalidFileError, InvalidParameterError, whole
 from goalmeter._files import Field, check_record, digest, is_whole
-from goalmeter.agents.abilities import Ability, without_checks
-from goalmeter.agents.history import Agent, HistoryFunction, as_agent
+from goalmeter.agents.abilities import Ability, call_of, without_checks
+from goalmeter.agents.history import Agent, HistoryFunction, RealityCheck, as_agent
+from goalmeter.agents.local_models import is_model
 from goalmeter.agents.registry import agent as named_agent
 from goalmeter.agents.registry import history_agent
+from goalmeter.agents.text_histories import TEXT_OPTIONS, ReplyAgent
 from goalmeter.agents.user_agents import agent_of
 from goalmeter.agents.user_code import files_of, split_name
 from goalmeter.reflection.environments.base import READINGS, Run, one_of
@@ -40,7 +42,7 @@ from goalmeter.reflection.trial import (
     runs_of,
     seeds_of,
 )
-from goalmeter.runs.forecast import Forecast, forecast_of
+from goalmeter.runs.forecast import Forecast, Span, forecast_of, unmeasured
 from goalmeter.runs.jobs import FAILED, OK, REFUSED, in_a_line
 from goalmeter.runs.progress import Tell
 from goalmeter.runs.reading import RUN, another_kind
@@ -57,6 +59,7 @@ _BASELINE_STEPS, _BASELINE_PERCEPTS = 1000, 250_000
 # Agents that train. They run in their own processes with one numerical thread: with more threads,
 # the last bits of sums, and therefore actions, may differ.
 HEAVY = frozenset({"a2c", "dqn", "ppo", "ppo-as-published", "recurrent-dqn"})
+_COUNTED_STEPS = 100  # of a trial with a stand-in for a language model
 
 
 class Case(NamedTuple):
@@ -403,9 +406,37 @@ def check(agent: AgentLike, **options: Any) -> None:
 
 
 def forecast(agent: AgentLike, **options: Any) -> Forecast:
-    """Estimate the cost of `measure` with these options by running some of its trials."""
-    _, study, how = _prepared(agent, **options)
-    return forecast_of(study, **how)
+    """Estimate the cost of `measure` with these options by running some of its trials.
+
+    Trials of a language model on a server are not run; its calls are counted with stand-ins.
+    """
+    plan, study, how = _prepared(agent, **options)
+    model = bare(plan.agent_name)
+    if not isinstance(plan.agent, str) or not is_model(model):
+        return forecast_of(study, **how)
+    if Ability.HIDDEN in named_agent(call_of(model).kind).abilities:
+        forecast = forecast_of(study, **how)
+    else:
+        why = "a call sends the whole history, so tokens grow with the square of the steps"
+        forecast = unmeasured(study, why, on=how["on"], out=how["out"])
+    calls = _calls(plan) * (forecast.left / forecast.trials)
+    counted = "calls are those of agents that act at random, always 0 or always 1"
+    return replace(forecast, calls=calls, assumed=(*forecast.assumed, counted))
+
+
+def _calls(plan: TrialPlan) -> Span:
+    """Count the calls of a language model, with stand-ins whose replies are always the same."""
+    steps, counts = min(plan.steps, _COUNTED_STEPS), []
+    for reply in ("", "0", "1"):
+        calls = 0
+        for run in plan.runs:
+            player: Agent = ReplyAgent(0, TEXT_OPTIONS[0], lambda messages, seed, text=reply: text)
+            for _ in range(without_checks(plan.agent_name)[1]):
+                player = RealityCheck(player)
+            case = Case(*run, plan.seeds[0])._asdict() | plan.readings
+            calls += run_trial(player, steps=steps, **case).calls or 0
+        counts.append(calls * len(plan.seeds) * plan.steps / steps)
+    return Span(min(counts), max(counts))
 
 
 def baselines(

@@ -13,6 +13,8 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError
 from goalmeter._files import json_value
 from goalmeter._types import FloatArray
+from goalmeter.agents.abilities import call_of, without_checks
+from goalmeter.agents.local_models import is_organism
 from goalmeter.reflection.environments.registry import opposite as opposite_name
 from goalmeter.reflection.trial import Trial
 from goalmeter.report.numbers import between, number, percent, plus
@@ -162,6 +164,7 @@ class Reflection:
             notes.append(f"{words}.")
         if self.readings:
             notes.append(f"Not as published: {readings_in_words(self)}.")
+        notes += model_notes(self)
         return html_table(f"Self-reflection of {self.agent}", ("", ""), self.summary(), notes)
 
     def __str__(self) -> str:
@@ -171,7 +174,25 @@ class Reflection:
         lines.append(f"  {len(self.trials)} trials of {self.steps} steps, {seeds_in_words(self)}")
         if self.readings:
             lines.append(f"  not as published: {readings_in_words(self)}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"  {note}" for note in model_notes(self))])
+
+
+def model_notes(result: Reflection) -> list[str]:
+    """Return notes on the training and the calls of a language model; none for other agents."""
+    notes = untrained_notes(result.agent)
+    if calls := sum(trial.calls or 0 for trial in result.trials):
+        invalid = sum(trial.invalid_replies or 0 for trial in result.trials)
+        notes.append(f"{result.agent}: {calls:,} calls, {invalid:,} replies without a legal action")
+    return notes
+
+
+def untrained_notes(*agents: str) -> list[str]:
+    """Return a note for each agent that is an organism."""
+    return [
+        f"{agent}: trained to navigate grid worlds, not to act on these histories"
+        for agent in agents
+        if is_organism(call_of(without_checks(agent)[0]).kind)
+    ]
 
 
 def early_in_words(result: Reflection) -> str:
@@ -320,7 +341,7 @@ class Comparison:
             if value
         ]:
             lines.append(f"  largest changes: {', '.join(moved)}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"  {note}" for note in untrained_notes(*self.agents))])
 
 
 def compare(first: Reflection, second: Reflection) -> Comparison:

@@ -6,7 +6,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from numbers import Real
 from operator import index
@@ -19,7 +19,8 @@ from goalmeter._errors import MOST_SECONDS, MOST_SEED, InvalidParameterError, fi
 from goalmeter._files import Field, check_record, is_number
 from goalmeter.agents.history import Agent, NoActionError
 from goalmeter.agents.registry import history_agent
-from goalmeter.agents.user_agents import check_counts, check_installed, check_mind
+from goalmeter.agents.text_histories import TextAgent
+from goalmeter.agents.user_agents import check_counts, check_installed, check_mind, inner_agent
 from goalmeter.agents.user_code import split_name
 from goalmeter.reflection.environments.base import READINGS, Run, one_of
 from goalmeter.reflection.environments.registry import Environment, find
@@ -124,6 +125,8 @@ _FIELDS = {
     "outcome": Field.word(*OUTCOMES, required=False),
     "detail": Field("text", lambda value: isinstance(value, str), required=False),
     "played": Field.whole(0, MOST_STEPS + 1, or_null=True, required=False),
+    "calls": Field.whole(0, 10**12, required=False),
+    "invalid_replies": Field.whole(0, 10**12, required=False),
 }
 
 
@@ -140,10 +143,14 @@ class Trial:
     outcome: str = OK  # "ok", "illegal action", "exception", "timeout" or "crash"
     detail: str = ""  # error of a trial that ended early, in one line
     played: int | None = None  # number of percepts; None if unknown
+    calls: int | None = None  # number of calls of a language model; None for other agents
+    invalid_replies: int | None = None  # number of its replies without a legal action
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values; `environment` is stored as "name"."""
         fields = dict(vars(self))
+        if self.calls is None:
+            del fields["calls"], fields["invalid_replies"]
         return {"name": fields.pop("environment")} | fields
 
     @classmethod
@@ -228,7 +235,11 @@ def run_trial(
         total, outcome, detail = 0, FAILED, f"the total reward exceeds {MOST_REWARD:g}"
     if type(total) is not int:
         total = float(total)
-    return Trial(environment.name, opposite, seed, steps, total, outcome, detail, played)
+    result = Trial(environment.name, opposite, seed, steps, total, outcome, detail, played)
+    model = inner_agent(agent)
+    if not isinstance(model, TextAgent):
+        return result
+    return replace(result, calls=model.calls, invalid_replies=model.invalid_replies)
 
 
 def play(
