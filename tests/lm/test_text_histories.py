@@ -270,7 +270,7 @@ def test_a_model_of_inspect_samples_replies(monkeypatch: pytest.MonkeyPatch) -> 
         seeds.add(config.seed)
         return "I play 1." if prompt.endswith("action") else ""
 
-    where: dict[str, Any] = {"environments": "CryingBaby", "steps": 5, "seeds": 1}
+    where: dict[str, Any] = {"environments": "opposite(CryingBaby)", "steps": 5, "seeds": 1}
     silent = gm.reflection.measure("mockllm/model(chat)", **where)
     assert silent.by_environment() == gm.reflection.measure("random", **where).by_environment()
     monkeypatch.setattr(inspect_providers.lm, "get_model", lambda name: mock(answer))

@@ -27,9 +27,11 @@ from typing import Any, Generic, TypeVar
 from goalmeter._errors import InvalidParameterError, MissingExtraError, how_to_install
 from goalmeter.agents.local_models import (
     ContextOverflowError,
+    EmptyReplyError,
     LocalModel,
     Prompt,
     Sampling,
+    is_unusable_reply,
     prompted_agent,
 )
 from goalmeter.agents.local_models import Reply as LocalReply
@@ -178,6 +180,11 @@ def _last_grid(lines: list[str]) -> list[list[str]]:
 # --- Models ---------------------------------------------------------------------------------------
 REFERENCE, LOCAL = "goalmeter", "goalmeter-local"
 DEFAULT_TOKENS = 2048
+_FIT = "_goalmeter_fit"  # attribute of a provider that `fit` has changed
+# Stop reasons that explain a lack of content.
+_TRUNCATED = ("length", "content_filter", "max_tokens", "model_length")
+# Fields of a message other than the answer itself.
+_OTHER_FIELDS = ("reasoning", "reasoning_content", "reasoning_details", "refusal", "tool_calls")
 # Maximum number of prompts in a batch.
 BATCH = 32
 
@@ -297,6 +304,38 @@ def ours() -> Any:
     return make
 
 
+def fit(model: Any) -> Any:
+    """Make a model's provider raise `EmptyReplyError` and count tokens without a download."""
+    # Inspect would return a reply without content as an empty answer of the model, and would
+    # download an encoding to count tokens if a reply reports no usage.
+    api = model.api
+    if getattr(api, _FIT, False):
+        return model
+    generate, should_retry = api.generate, api.should_retry
+
+    async def checked(*args: Any, **options: Any) -> Any:
+        reply = await generate(*args, **options)
+        output, call = reply if isinstance(reply, tuple) else (reply, None)
+        if not isinstance(output, Exception) and not output.choices:  # Inspect raises errors itself
+            raise EmptyReplyError("the server's reply has no choices")
+        match getattr(call, "response", None):  # raw response, if the provider stores it
+            case {"choices": [{"message": {"content": None, **others}, **choice}, *_]}:
+                is_truncated = choice.get("finish_reason") in _TRUNCATED
+                if not is_truncated and not any(others.get(name) for name in _OTHER_FIELDS):
+                    raise EmptyReplyError("the server's reply has null content and no other field")
+        return reply
+
+    async def count_words(text: str) -> int:
+        return len(text.split())
+
+    api.generate = checked
+    api.should_retry = lambda error: is_unusable_reply(error) or should_retry(error)
+    if type(api).count_text_tokens is lm.ModelAPI.count_text_tokens:
+        api.count_text_tokens = count_words
+    setattr(api, _FIT, True)
+    return model
+
+
 @cache
 def _loop() -> asyncio.AbstractEventLoop:
     """Return an event loop in its own thread; connections of a model live as long as their loop."""
@@ -308,7 +347,7 @@ def _loop() -> asyncio.AbstractEventLoop:
 def replies_of(name: str, *, greedy: bool) -> Callable[[list[dict[str, str]], int], str]:
     """Return a function (messages, seed) -> reply of a language model by its Inspect name."""
     try:
-        model = lm.get_model(name)
+        model = fit(lm.get_model(name))
     except Exception as cause:  # each provider has its own errors
         raise InvalidParameterError(
             f"cannot query the model {name!r}: {in_a_line(cause)}; expected a model name of "

@@ -133,6 +133,16 @@ class ContextOverflowError(InvalidParameterError):
     """A prompt is longer than the model's context, or leaves no room for an answer."""
 
 
+class EmptyReplyError(Exception):
+    """A server replied without an answer; an empty text is an answer."""
+
+
+def is_unusable_reply(error: BaseException) -> bool:
+    """Return whether a reply has no content or is not the JSON of an answer."""
+    invalid = ("JSONDecodeError", "APIResponseValidationError")
+    return isinstance(error, EmptyReplyError) or type(error).__name__ in invalid
+
+
 class Prompt(NamedTuple):
     """Request: token ids, maximum number of output tokens, and sampling settings."""
 

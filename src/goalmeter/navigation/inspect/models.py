@@ -22,7 +22,7 @@ from goalmeter._errors import (
 )
 from goalmeter._files import JsonFields
 from goalmeter._options import option, values_by_name
-from goalmeter.agents.local_models import check_folder
+from goalmeter.agents.local_models import check_folder, is_unusable_reply
 from goalmeter.navigation.prompts import Asking
 from goalmeter.runs.jobs import in_a_line
 
@@ -65,10 +65,6 @@ class GivenUpError(Exception):
     """A walk was not started because previous walks failed; the message is its outcome."""
 
 
-class EmptyReplyError(Exception):
-    """A server replied without an answer; an empty text is an answer."""
-
-
 def failure_of(error: BaseException) -> str:
     """Return the outcome of a walk that was ended by an error of any provider."""
     chain = _causes(error)
@@ -78,7 +74,7 @@ def failure_of(error: BaseException) -> str:
     names = [kind.__name__ for e in chain for kind in type(e).__mro__]
     if "LimitExceededError" in names:
         return f"{getattr(error, 'type', 'sample')} limit"
-    if any(map(_is_unusable_reply, chain)):
+    if any(map(is_unusable_reply, chain)):
         return SERVER_ERROR
     for cause in chain:
         status = getattr(cause, "status_code", None)
@@ -90,12 +86,6 @@ def failure_of(error: BaseException) -> str:
     if any("Timeout" in name for name in names):
         return TIMEOUT
     return UNREACHABLE if any(name.endswith(_NO_CONNECTION) for name in names) else MODEL_ERROR
-
-
-def _is_unusable_reply(error: BaseException) -> bool:
-    """Return whether a reply has no content or is not the JSON of an answer."""
-    invalid = ("JSONDecodeError", "APIResponseValidationError")
-    return isinstance(error, EmptyReplyError) or type(error).__name__ in invalid
 
 
 def reason_of(error: BaseException) -> str:
@@ -132,11 +122,6 @@ listener: ContextVar[Any] = ContextVar("listener", default=_NO_LISTENER)
 
 
 # --- Models ---------------------------------------------------------------------------------------
-_FIT = "_goalmeter_fit"  # attribute of a provider that `fit` has changed
-# Stop reasons that explain a lack of content.
-_TRUNCATED = ("length", "content_filter", "max_tokens", "model_length")
-# Fields of a message other than the answer itself.
-_OTHER_FIELDS = ("reasoning", "reasoning_content", "reasoning_details", "refusal", "tool_calls")
 # Open models stay referenced, since Inspect never closes them and their deletion causes warnings.
 _open_models: list[Any] = []
 
@@ -184,40 +169,6 @@ def input_tokens(usage: Any) -> int:
     """Return the number of input tokens of Inspect's usage, including cached tokens."""
     cached = (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
     return int(usage.input_tokens + cached)
-
-
-def fit(model: Any) -> Any:
-    """Make a model's provider raise `EmptyReplyError` and count tokens without a download."""
-    # Inspect would return a reply without content as an empty answer of the model, and would
-    # download an encoding to count tokens if a reply reports no usage.
-    from inspect_ai.model import ModelAPI
-
-    api = model.api
-    if getattr(api, _FIT, False):
-        return model
-    generate, should_retry = api.generate, api.should_retry
-
-    async def checked(*args: Any, **options: Any) -> Any:
-        reply = await generate(*args, **options)
-        output, call = reply if isinstance(reply, tuple) else (reply, None)
-        if not isinstance(output, Exception) and not output.choices:  # Inspect raises errors itself
-            raise EmptyReplyError("the server's reply has no choices")
-        match getattr(call, "response", None):  # raw response, if the provider stores it
-            case {"choices": [{"message": {"content": None, **others}, **choice}, *_]}:
-                is_truncated = choice.get("finish_reason") in _TRUNCATED
-                if not is_truncated and not any(others.get(name) for name in _OTHER_FIELDS):
-                    raise EmptyReplyError("the server's reply has null content and no other field")
-        return reply
-
-    async def count_words(text: str) -> int:
-        return len(text.split())
-
-    api.generate = checked
-    api.should_retry = lambda error: _is_unusable_reply(error) or should_retry(error)
-    if type(api).count_text_tokens is ModelAPI.count_text_tokens:
-        api.count_text_tokens = count_words
-    setattr(api, _FIT, True)
-    return model
 
 
 # --- Budget ---------------------------------------------------------------------------------------

@@ -23,8 +23,8 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 import goalmeter.navigation.prompts as prompts
 from goalmeter._errors import GoalmeterError, InvalidParameterError
 
-# Registers the model names goalmeter/... and goalmeter-local/...
-from goalmeter.agents import inspect_providers as inspect_providers
+# Its import registers the model names goalmeter/... and goalmeter-local/...
+from goalmeter.agents import inspect_providers
 from goalmeter.agents.grid_agents import Decision
 from goalmeter.gridworld.world import ACTIONS
 from goalmeter.navigation.inspect import models
@@ -51,7 +51,7 @@ def walker(
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         walk = walk_of(state.metadata, state.epoch)
-        model, episode = models.fit(lm.get_model()), Episode(walk.task)
+        model, episode = inspect_providers.fit(lm.get_model()), Episode(walk.task)
         # Options of Inspect's command line are included, since Inspect merges them into calls.
         temperature = model.config.merge(active_generate_config()).temperature
         repeats = temperature == 0 if once is None else once
