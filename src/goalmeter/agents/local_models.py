@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,7 +20,6 @@ from goalmeter.agents.grid_agents import (
     navigator,
     navigator_names,
 )
-from goalmeter.agents.text_histories import TEXT_OPTIONS, ForcedChoiceAgent, ReplyAgent, TextAgent
 from goalmeter.organisms import organism, organism_names
 
 if TYPE_CHECKING:
@@ -336,17 +333,7 @@ def is_organism(agent: str) -> bool:
 
 
 def model_agent(name: str) -> NamedAgent:
-    """Return a language model by name; Inspect checks on first use whether it exists.
-
-    Options of its texts in brackets, as in "goalmeter/mouse(chat, greedy)", are for histories only.
-    """
-    call = call_of(name)
-    if (options := re.sub(r"\s*,\s*", ", ", call.argument or "")) in TEXT_OPTIONS:
-        model = model_agent(call.kind)
-        model.require(Ability.HISTORY, asker=f"the rendering {options}")
-        makers = {Ability.HISTORY: lambda seed=0: _text_agent(model.name, seed, options)}
-        about = f"{model.about}; histories as text: {options}"
-        return NamedAgent(f"{model.name}({options})", about, makers)
+    """Return a language model by name; Inspect checks on first use whether it exists."""
     about, hidden = "a language model, by its Inspect name", name.startswith((LOCAL, HUGGING_FACE))
     if is_organism(name):
         about = f"a small language model that {organism(name.removeprefix(OURS)).purpose}"
@@ -354,21 +341,10 @@ def model_agent(name: str) -> NamedAgent:
     elif name.startswith(OURS):
         agent = prompted_agent(name.removeprefix(OURS))
         name, about = OURS + agent.name, f"{agent.name}, which reads the grid in a prompt"
-    makers: dict[Ability, Callable[..., Any]] = {Ability.TEXT: lambda: name}
+    makers: dict[Ability, Callable[[], Any]] = {Ability.TEXT: lambda: name}
     if hidden:
-        makers[Ability.HIDDEN] = lambda: _local_model(name)
-    if hidden or not name.startswith(OURS):
-        makers[Ability.HISTORY] = lambda seed=0: _text_agent(name, seed, TEXT_OPTIONS[0])
+        makers[Ability.HIDDEN] = lambda: local_model(name)
     return NamedAgent(name, about, makers)
-
-
-def _text_agent(name: str, seed: int, options: str) -> TextAgent:
-    if is_organism(name) or name.startswith((LOCAL, HUGGING_FACE)):
-        return ForcedChoiceAgent(seed, options, _shared_model(name))
-    require("inspect_ai", extra="lm", feature="Querying language models")
-    from goalmeter.agents.inspect_providers import replies_of
-
-    return ReplyAgent(seed, options, replies_of(name, greedy="greedy" in options))
 
 
 def organism_agents() -> dict[str, str]:
@@ -397,7 +373,8 @@ def prompted_agent(name: str) -> Memoryless:
     return agent
 
 
-def _local_model(name: str) -> LocalModel:
+def local_model(name: str) -> LocalModel:
+    """Load an organism, or the model in the folder of goalmeter-local/FOLDER or hf/FOLDER."""
     from goalmeter.organisms.kinds import weights_of
 
     if is_organism(name):
@@ -409,7 +386,3 @@ def _local_model(name: str) -> LocalModel:
             f"{LOCAL}FOLDER or {HUGGING_FACE}FOLDER"
         )
     return LocalModel(folder)
-
-
-# Trials of one model follow each other, and each has its own agent.
-_shared_model = lru_cache(maxsize=1)(_local_model)

@@ -20,10 +20,11 @@ from goalmeter.agents.abilities import (
 )
 from goalmeter.agents.grid_agents import NAVIGATORS
 from goalmeter.agents.history import Agent, RealityCheck
-from goalmeter.agents.local_models import OURS, is_model, is_path, model_agent, organism_agents
+from goalmeter.agents.local_models import OURS, is_model, is_path, organism_agents
 from goalmeter.agents.recurrent_dqn import RecurrentDQN
 from goalmeter.agents.scripted import ConstantAgent, NaiveLearner, QLearner, RandomAgent
 from goalmeter.agents.stable_baselines import StableBaselinesAgent
+from goalmeter.agents.text_histories import text_agent
 from goalmeter.agents.trained_policies import TRAINED, is_trained, trained_agent
 from goalmeter.agents.user_agents import file_agent, object_makers
 from goalmeter.agents.user_code import misspelled
@@ -193,7 +194,7 @@ def _find(name: str) -> NamedAgent:
                 f"in a folder, sb3:PATH.zip or policy:PATH.npz for a saved policy, FILE.py:NAME "
                 f"for your own agent; `goalmeter agents` lists all agents"
             )
-        return model_agent(name)
+        return text_agent(name)
     call, package = call_of(name), ""
     makers = factories().get(call.kind, ())
     if not makers and (entry := plugins(AGENTS).get(call.kind)):

@@ -15,10 +15,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import Any
 from weakref import WeakValueDictionary
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter.agents.abilities import Ability, NamedAgent, call_of
 from goalmeter.agents.history import (
     Agent,
     Mind,
@@ -30,9 +32,7 @@ from goalmeter.agents.history import (
     prefix,
     uniform,
 )
-
-if TYPE_CHECKING:
-    from goalmeter.agents.local_models import LocalModel
+from goalmeter.agents.local_models import OURS, LocalModel, local_model, model_agent
 
 # A rendering, and perhaps that the likeliest action is taken instead of a draw.
 TEXT_OPTIONS = ("transcript", "chat", "transcript, greedy", "chat, greedy")
@@ -236,3 +236,35 @@ class ForcedChoiceAgent(TextAgent):
                 "the model's chat template changes earlier messages; use transcript"
             )
         return list(after[len(before) :])
+
+
+# --- Names ----------------------------------------------------------------------------------------
+def text_agent(name: str) -> NamedAgent:
+    """Return a language model by name, with its actions at histories.
+
+    With options in brackets, as in "goalmeter/mouse(chat, greedy)", it has no other ability.
+    """
+    call = call_of(name)
+    options = re.sub(r"\s*,\s*", ", ", call.argument or "")
+    model = model_agent(call.kind if options in TEXT_OPTIONS else name)
+    is_local = Ability.HIDDEN in model.abilities
+
+    def at_histories(seed: int = 0) -> TextAgent:
+        chosen = options if options in TEXT_OPTIONS else TEXT_OPTIONS[0]
+        if is_local:
+            return ForcedChoiceAgent(seed, chosen, _shared_model(model.name))
+        from goalmeter.agents.inspect_providers import replies_of
+
+        return ReplyAgent(seed, chosen, replies_of(model.name, greedy="greedy" in chosen))
+
+    if is_local or not model.name.startswith(OURS):
+        model = replace(model, makers={**model.makers, Ability.HISTORY: at_histories})
+    if options not in TEXT_OPTIONS:
+        return model
+    model.require(Ability.HISTORY, asker=f"the rendering {options}")
+    about = f"{model.about}; histories as text: {options}"
+    return NamedAgent(f"{model.name}({options})", about, {Ability.HISTORY: at_histories})
+
+
+# Trials of one model follow each other, and each has its own agent.
+_shared_model = lru_cache(maxsize=1)(local_model)

@@ -21,7 +21,7 @@ from goalmeter.agents.history import Agent, HistoryFunction, RealityCheck, as_ag
 from goalmeter.agents.local_models import is_model
 from goalmeter.agents.registry import agent as named_agent
 from goalmeter.agents.registry import history_agent
-from goalmeter.agents.text_histories import TEXT_OPTIONS, ReplyAgent
+from goalmeter.agents.text_histories import TEXT_OPTIONS, Messages, ReplyAgent
 from goalmeter.agents.user_agents import agent_of
 from goalmeter.agents.user_code import files_of, split_name
 from goalmeter.reflection.environments.base import READINGS, Run, one_of
@@ -424,13 +424,17 @@ def forecast(agent: AgentLike, **options: Any) -> Forecast:
     return replace(forecast, calls=calls, assumed=(*forecast.assumed, counted))
 
 
+def _always(reply: str, messages: Messages, seed: int) -> str:
+    return reply
+
+
 def _calls(plan: TrialPlan) -> Span:
     """Count the calls of a language model, with stand-ins whose replies are always the same."""
     steps, counts = min(plan.steps, _COUNTED_STEPS), []
     for reply in ("", "0", "1"):
         calls = 0
         for run in plan.runs:
-            player: Agent = ReplyAgent(0, TEXT_OPTIONS[0], lambda messages, seed, text=reply: text)
+            player: Agent = ReplyAgent(0, TEXT_OPTIONS[0], partial(_always, reply))
             for _ in range(without_checks(plan.agent_name)[1]):
                 player = RealityCheck(player)
             case = Case(*run, plan.seeds[0])._asdict() | plan.readings
