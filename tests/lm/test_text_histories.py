@@ -212,6 +212,15 @@ def test_equal_histories_have_equal_actions_and_are_computed_once(mouse: LocalMo
     assert (first.act(), first.fork().act()) == (action, action)
     again.act()
     assert agent.positions - positions < positions / 6  # only the last turn
+    other = tell(agent.begin(2, 1), History(history.percepts, (1, 0) * 5 + (0,)))
+    computed = [agent.positions]
+    for reward in (0, 1):
+        fork = other.fork()
+        fork.take(0)
+        fork.perceive(reward, 0)
+        fork.act()
+        computed.append(agent.positions)
+    assert computed[2] - computed[1] < (computed[1] - computed[0]) / 6  # forks share the rest
     actions = {
         seed: [
             action_of(ForcedChoiceAgent(seed, "transcript", mouse), part, 2, 1)
