@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,8 +15,9 @@ from goalmeter._files import JsonFields, json_value
 from goalmeter._types import BoolArray, FloatArray, IntArray
 from goalmeter.gridworld import GridWorld, tabular_world
 from goalmeter.gridworld.conversions import GOAL_UTILITY, KEY_UTILITY, NEUTRAL_UTILITY, TabularWorld
-from goalmeter.gridworld.planner import WITHOUT_KEY, planned
+from goalmeter.gridworld.planner import WITHOUT_KEY, State, planned
 from goalmeter.gridworld.world import ACTIONS
+from goalmeter.navigation.prompts import PROMPT
 from goalmeter.navigation.steps import INVALID, Grids, Observed
 from goalmeter.statistics.clusters import Estimate, estimate_of_sums
 from goalmeter.tabular.backup import Backup, problem
@@ -380,6 +382,111 @@ def summed_evidence(
         task = problem(mdp, rewards_of(mdp), rationalities[bounds])
         backward(task, visit, derivatives=False)
     return np.maximum(out, RULED_OUT)
+
+
+# --- Joint world ----------------------------------------------------------------------------------
+# Worlds that share their weights are the parts of one MDP whose start is drawn among them, so its
+# MEG is their average. Its horizon is the longest cap. A walk that is cut off before the goal has
+# the horizon of its own decisions: its part begins with states in which all actions lead on.
+# Invalid answers are left out of a walk.
+
+
+class Place(NamedTuple):
+    """A state of a world, with the name of the prompt that describes it."""
+
+    world: GridWorld
+    prompt: str
+    state: State
+
+
+@dataclass(frozen=True, eq=False)
+class JointWorld:
+    """All worlds of N walks as one MDP with S states, the first K of which are places."""
+
+    seen: Observed  # the walks, [N]
+    places: tuple[Place, ...]  # [K]
+    part: IntArray  # number of the world of each place, [K]
+    part_of_walk: IntArray  # [N]
+    entrances: IntArray  # state in which each part begins
+    successors: IntArray  # [S, A]
+    horizon: int
+    decisions: Decisions  # of all walks; a row is a walk
+
+    @classmethod
+    def of(cls, walks: Observed) -> JointWorld:
+        """Join the worlds of walks; walks without a valid answer are left out."""
+        seen = walks.where(walks.means(walks.action != INVALID) > 0)
+        valid = seen.action != INVALID
+        lengths = np.bincount(seen.trajectory[valid], minlength=len(seen.length))
+        longest = int(max(seen.caps[seen.arrived].max(initial=0), lengths.max()))
+        horizons = np.where(seen.arrived, longest, lengths).tolist()
+        parts: dict[tuple[GridWorld, str, int], int] = {}
+        part_of_walk = np.array(
+            [
+                parts.setdefault((w.world, w.condition.get(PROMPT, ""), h), len(parts))
+                for w, h in zip(seen.trajectories, horizons, strict=True)
+            ]
+        )
+        tabular = [tabular_world(world, horizon=horizon) for world, _, horizon in parts]
+        first = np.cumsum([0, *(len(each.states) for each in tabular)])
+        successors = [
+            each.mdp.transition.by_action().indices.reshape(len(ACTIONS), -1).T + start
+            for each, start in zip(tabular, first, strict=False)
+        ]
+        # Of each part the states that come before its start, in order.
+        delays = np.array([longest - horizon for *_, horizon in parts])
+        ends = int(first[-1]) + np.cumsum([0, *delays])
+        for (begin, end), start in zip(pairwise(ends.tolist()), first.tolist(), strict=False):
+            after = np.array([*range(begin + 1, end), start])[: end - begin]
+            successors.append(np.repeat(after[:, None], len(ACTIONS), axis=1))
+        columns = []
+        for walk, part in enumerate(part_of_walk.tolist()):
+            steps = np.arange(len(seen.action))[seen.steps_of(walk)]
+            steps = steps[valid[steps]]
+            states = indices_of(tabular[part], seen.state[steps]) + first[part]
+            numbers = np.arange(len(steps)) + delays[part]
+            columns.append((np.full(len(steps), walk), numbers, states, seen.action[steps]))
+        return cls(
+            seen=seen,
+            places=tuple(
+                Place(world, prompt, state)
+                for (world, prompt, _), each in zip(parts, tabular, strict=True)
+                for state in each.states
+            ),
+            part=np.repeat(np.arange(len(parts)), np.diff(first)),
+            part_of_walk=part_of_walk,
+            entrances=np.where(delays > 0, ends[:-1], first[:-1]),
+            successors=np.concatenate(successors),
+            horizon=longest,
+            decisions=Decisions(*map(np.concatenate, zip(*columns, strict=True))),
+        )
+
+    @cached_property
+    def policy(self) -> FloatArray:
+        """What the walks do, [H, S, A]; uniform where there is no walk."""
+        counts = np.zeros((self.horizon, *self.successors.shape))
+        _, step, state, action = self.decisions
+        np.add.at(counts, (step, state, action), 1.0)
+        total = counts.sum(axis=2, keepdims=True)
+        return np.where(total > 0, counts / np.maximum(total, 1.0), 1.0 / len(ACTIONS))
+
+    @cached_property
+    def maximum(self) -> FloatArray:
+        """Nats of each walk if all decisions that affect a utility are explained, [N]."""
+        matters = self.decisions.number + 1 < self.horizon
+        counts = np.bincount(self.decisions.row[matters], minlength=len(self.part_of_walk))
+        return np.asarray(np.log(len(ACTIONS)) * counts)
+
+    def mdp(self, walks: BoolArray, utility: FloatArray | None = None) -> TabularMDP:
+        """Return the MDP of the worlds of some walks [N], with a utility of places [K]."""
+        starts = self.entrances[self.part_of_walk[walks]]
+        initial = np.bincount(starts, minlength=len(self.successors)) / len(starts)
+        reward = np.zeros(len(self.successors))
+        if utility is not None:
+            reward[: len(utility)] = utility
+        next_state = self.successors[..., None]
+        transition = next_state, np.ones(next_state.shape)
+        return TabularMDP(transition, reward, horizon=self.horizon, initial=initial)
 
 
 # --- Goals ----------------------------------------------------------------------------------------

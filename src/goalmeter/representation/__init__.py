@@ -24,6 +24,11 @@ from goalmeter.representation.beliefs.decoded_maps import (
     explained,
     map_controls,
 )
+from goalmeter.representation.hidden_utilities import (
+    FeatureRow,
+    HiddenUtilityResult,
+    hidden_utility,
+)
 from goalmeter.representation.measure import measure
 from goalmeter.representation.network import Network
 from goalmeter.representation.plans.comparison import PlanTable, read_plans, rows_of
@@ -55,6 +60,8 @@ __all__ = [
     "Comparison",
     "DecodedMaps",
     "Explained",
+    "FeatureRow",
+    "HiddenUtilityResult",
     "Network",
     "PlaceUse",
     "PlanDecoder",
@@ -81,6 +88,7 @@ __all__ = [
     "decoded",
     "explained",
     "folds",
+    "hidden_utility",
     "map_controls",
     "measure",
     "plans_of",
