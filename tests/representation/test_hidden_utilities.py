@@ -39,22 +39,28 @@ def is_goal(joint: JointWorld) -> FloatArray:
     return np.array([float(place.state.cell == place.world.goal) for place in joint.places])
 
 
-def compared(joint: JointWorld, hidden: FloatArray) -> FeatureRow:
-    """The last row: of these features, beside the controls without a network and other noise."""
-    sets = hidden_utilities.cell_features(joint, 4, seed=0)
-    other = np.random.default_rng(5).normal(size=hidden.shape)
-    sets += [FeatureSet(UNTRAINED, 1, other), FeatureSet(HIDDEN, 1, hidden)]
-    row = hidden_utilities.compare_features(joint, sets, 4, 0, lambda line: None)[-1]
-    assert row.dimensions == 4 and len(row.by_grid) == 12 and len(row.beyond) == 4
-    assert row.gap < 1e-3
+def compared(
+    joint: JointWorld, hidden: FloatArray, controls: list[FeatureSet], dimensions: int
+) -> FeatureRow:
+    """The row of hidden states with these features, behind their controls."""
+    sets = [*controls, FeatureSet(HIDDEN, 1, hidden)]
+    *_, row = hidden_utilities.compare_features(joint, sets, dimensions, 0, lambda line: None)
+    assert row.dimensions == dimensions
+    assert set(row.beyond) == {each.name for each in controls}
+    assert len(row.by_grid) == 12 and row.gap < 1e-3
     return row
+
+
+def noise(joint: JointWorld, dimensions: int, seed: int) -> FloatArray:
+    return np.random.default_rng(seed).normal(size=(len(joint.places), dimensions))
 
 
 def test_features_that_contain_the_goal_win() -> None:
     joint = walked("boltzmann(3)")
-    rng = np.random.default_rng(1)
-    mixed = np.outer(is_goal(joint), rng.normal(size=10))
-    row = compared(joint, mixed + 0.1 * rng.normal(size=mixed.shape))
+    mixed = np.outer(is_goal(joint), np.linspace(-1, 1, 10)) + 0.1 * noise(joint, 10, seed=1)
+    controls = hidden_utilities.cell_features(joint, 4, seed=0)
+    controls.append(FeatureSet(UNTRAINED, 1, noise(joint, 10, seed=2)))
+    row = compared(joint, mixed, controls, 4)
     assert row.verdict == ADDS
     assert row.held_out.value > 0.5
     assert all(each.value > 0.5 for each in row.beyond.values())
@@ -62,15 +68,17 @@ def test_features_that_contain_the_goal_win() -> None:
 
 def test_noise_does_not_win_though_it_fits() -> None:
     joint = walked("boltzmann(3)")
-    row = compared(joint, np.random.default_rng(2).normal(size=(len(joint.places), 10)))
+    control = FeatureSet("noise", None, noise(joint, 4, seed=4))
+    row = compared(joint, noise(joint, 24, seed=3), [control], 24)
     assert row.verdict == ADDS_NOTHING
-    assert row.fitted > 0.02 > abs(row.held_out.value) - 0.1
+    assert row.fitted > 0.25
+    assert row.held_out.value < 0.1
 
 
 def test_a_fit_is_the_certified_maximum_but_for_its_penalty() -> None:
     joint = walked("boltzmann(3)")
     every = np.ones(len(joint.part_of_walk), dtype=bool)
-    features = np.random.default_rng(3).normal(size=(len(joint.places), 3))
+    features = noise(joint, 3, seed=3)
     fit = hidden_utilities.fit_utility(joint, features, every)
     whole = np.pad(features, ((0, len(joint.successors) - len(features)), (0, 0)))
     meg = gm.meg.unknown_utility(joint.mdp(every), joint.policy, features=whole)

@@ -1,9 +1,8 @@
 """MEG with respect to utilities over a network's hidden states.
 
-A utility is linear in features of the state that the agent is in; here the features are the hidden
-states of the agent's own network when its prompt says that it is in that state. One vector of
-weights for all worlds is fitted to the walks of some worlds, and its MEG is measured in the others,
-where more dimensions alone explain nothing. It is compared with as many features of other kinds.
+Features of a state are the hidden states of the agent's network when its prompt says that the agent
+is there. A utility linear in them, the same for all worlds, is fitted to the walks of some worlds;
+its MEG is measured in the others, where more dimensions alone explain nothing.
 
 Source: the future work that is stated in the conclusion of the MEG paper (NeurIPS 2024).
 """
@@ -17,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import svd
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._files import JsonFields
@@ -80,7 +80,8 @@ def reduced(features: FloatArray, part: IntArray, chosen: BoolArray, most: int) 
     means = np.stack([np.bincount(part, column) for column in features.T], axis=1)
     centred = features - (means / np.bincount(part)[:, None])[part]
     if features.shape[1] > most:
-        _, _, components = np.linalg.svd(centred[chosen], full_matrices=False)
+        # The default driver (gesdd) fails to converge for some matrices of random networks.
+        _, _, components = svd(centred[chosen], full_matrices=False, lapack_driver="gesvd")
         centred = centred @ components[:most].T
     spread = centred[chosen].std(axis=0)
     return np.asarray(np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 1e-9))
@@ -185,10 +186,7 @@ def cell_features(joint: JointWorld, dimensions: int, seed: int) -> list[Feature
 def compare_features(
     joint: JointWorld, sets: Sequence[FeatureSet], dimensions: int, seed: int, tell: Tell
 ) -> tuple[FeatureRow, ...]:
-    """Score the utility of the goal, and utilities linear in features.
-
-    Hidden states follow their controls. Rows and columns keep all their dimensions.
-    """
+    """Score utilities linear in features, and the goal's; hidden states follow their controls."""
     fold, every = folds_of(joint, seed), np.ones(len(joint.part_of_walk), dtype=bool)
     grids = Grids(joint.seen)
     is_goal = np.array([float(place.state.cell == place.world.goal) for place in joint.places])
