@@ -14,7 +14,7 @@ import pytest
 import goalmeter as gm
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
-from goalmeter.navigation.rationality import JointWorld, evidence, summed_evidence
+from goalmeter.navigation.rationality import JointWorld, evidence, fit_utility, summed_evidence
 from goalmeter.navigation.steps import observed
 from goalmeter.navigation.trajectories import Step
 from goalmeter.representation import FeatureRow, hidden_utilities, hidden_utility
@@ -79,7 +79,7 @@ def test_a_fit_is_the_certified_maximum_but_for_its_penalty() -> None:
     joint = walked("boltzmann(3)")
     every = np.ones(len(joint.part_of_walk), dtype=bool)
     features = noise(joint, 3, seed=3)
-    fit = hidden_utilities.fit_utility(joint, features, every)
+    fit = fit_utility(joint, features, every)
     whole = np.pad(features, ((0, len(joint.successors) - len(features)), (0, 0)))
     meg = gm.meg.unknown_utility(joint.mdp(every), joint.policy, features=whole)
     assert meg.certified and meg.maximum == pytest.approx(joint.maximum.mean())

@@ -17,6 +17,9 @@ from goalmeter.gridworld import GridWorld, tabular_world
 from goalmeter.gridworld.conversions import GOAL_UTILITY, KEY_UTILITY, NEUTRAL_UTILITY, TabularWorld
 from goalmeter.gridworld.planner import WITHOUT_KEY, State, planned
 from goalmeter.gridworld.world import ACTIONS
+from goalmeter.meg.behaviour import LinearClass, behaviour_of
+from goalmeter.meg.linear import climb_gradients
+from goalmeter.meg.soft_model import SoftModel
 from goalmeter.navigation.prompts import PROMPT
 from goalmeter.navigation.steps import INVALID, Grids, Observed
 from goalmeter.statistics.clusters import Estimate, estimate_of_sums
@@ -487,6 +490,35 @@ class JointWorld:
         next_state = self.successors[..., None]
         transition = next_state, np.ones(next_state.shape)
         return TabularMDP(transition, reward, horizon=self.horizon, initial=initial)
+
+
+# The weights maximise  f(theta) - PENALTY / 2 |theta|^2  over the training worlds, f their evidence
+# in nats per walk, for features of unit variance. As in `meg.linear`, KL(x) + |r(x)|^2 / 2 PENALTY
+# of any policy x bounds the maximum; that of the fitted model exceeds the value reached by
+# |gradient|^2 / 2 PENALTY. The penalty keeps weights of features finite that no walk tests.
+
+PENALTY = 1e-3
+
+
+class UtilityFit(NamedTuple):
+    """Utility fitted to some walks."""
+
+    utility: FloatArray  # of all places, [K]
+    share: float  # evidence of these walks as a share of their maximum
+    gap: float  # optimality gap, in nats per walk
+
+
+def fit_utility(joint: JointWorld, features: FloatArray, walks: BoolArray) -> UtilityFit:
+    """Fit a utility linear in features of places [K, D] to the walks in a mask [N]."""
+    mdp = joint.mdp(walks)
+    matrix = np.pad(features, ((0, mdp.n_states - len(features)), (0, 0)))
+    utilities = LinearClass((1, 1, mdp.n_states), matrix, 1.0, "some utility linear in features")
+    behaviour = behaviour_of(mdp, [joint.policy])
+    start = SoftModel(mdp, utilities, np.zeros(matrix.shape[1]), None, measured=behaviour)
+    model = climb_gradients(start, behaviour, PENALTY, {"gtol": 1e-4, "ftol": 1e-14})
+    slope = model.gradient(behaviour) - PENALTY * model.theta
+    share = model.evidence(behaviour) / float(joint.maximum[walks].mean())
+    return UtilityFit(features @ model.theta, share, float(slope @ slope) / (2 * PENALTY))
 
 
 # --- Goals ----------------------------------------------------------------------------------------

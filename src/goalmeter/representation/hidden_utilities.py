@@ -22,11 +22,15 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter._files import JsonFields
 from goalmeter._types import BoolArray, FloatArray, IntArray
 from goalmeter.gridworld.world import content
-from goalmeter.meg.behaviour import LinearClass, behaviour_of
-from goalmeter.meg.linear import climb_gradients
-from goalmeter.meg.soft_model import SoftModel
 from goalmeter.navigation.prompts import HISTORY, template
-from goalmeter.navigation.rationality import Curves, JointWorld, best_fit, fitted, summed_evidence
+from goalmeter.navigation.rationality import (
+    Curves,
+    JointWorld,
+    best_fit,
+    fit_utility,
+    fitted,
+    summed_evidence,
+)
 from goalmeter.navigation.rollouts import load
 from goalmeter.navigation.steps import Grids, observed
 from goalmeter.report.numbers import DASH, percent, points
@@ -38,37 +42,10 @@ from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clusters import Estimate
 
 # --- Held-out utilities ---------------------------------------------------------------------------
-# The weights maximise  f(theta) - PENALTY / 2 |theta|^2  over the training worlds, f their evidence
-# in nats per walk, for features of unit variance. As in `meg.linear`, KL(x) + |r(x)|^2 / 2 PENALTY
-# of any policy x bounds the maximum; that of the fitted model exceeds the value reached by
-# |gradient|^2 / 2 PENALTY. The penalty keeps weights of features finite that no walk tests.
-
-PENALTY = 1e-3
 FOLDS = 4
 # Multiples of the fitted weights at which evidence is computed; equally spaced for `fitted`.
 _SIZES = np.geomspace(0.01, 100.0, 41)
 MULTIPLES = np.concatenate([[-np.inf], -_SIZES[::-1], [0.0], _SIZES, [np.inf]])
-
-
-class UtilityFit(NamedTuple):
-    """Utility fitted to some walks."""
-
-    utility: FloatArray  # of all places, [K]
-    share: float  # evidence of these walks as a share of their maximum
-    gap: float  # optimality gap, in nats per walk
-
-
-def fit_utility(joint: JointWorld, features: FloatArray, walks: BoolArray) -> UtilityFit:
-    """Fit a utility linear in features of places [K, D] to the walks in a mask [N]."""
-    mdp = joint.mdp(walks)
-    matrix = np.pad(features, ((0, mdp.n_states - len(features)), (0, 0)))
-    utilities = LinearClass((1, 1, mdp.n_states), matrix, 1.0, "some utility linear in features")
-    behaviour = behaviour_of(mdp, [joint.policy])
-    start = SoftModel(mdp, utilities, np.zeros(matrix.shape[1]), None, measured=behaviour)
-    model = climb_gradients(start, behaviour, PENALTY, {"gtol": 1e-4, "ftol": 1e-14})
-    slope = model.gradient(behaviour) - PENALTY * model.theta
-    share = model.evidence(behaviour) / float(joint.maximum[walks].mean())
-    return UtilityFit(features @ model.theta, share, float(slope @ slope) / (2 * PENALTY))
 
 
 def reduced(features: FloatArray, part: IntArray, chosen: BoolArray, most: int) -> FloatArray:
