@@ -331,7 +331,7 @@ def test_the_coverage_table_is_that_of_the_benchmark() -> None:
 
 def test_the_table_of_skill_is_that_of_the_benchmark() -> None:
     shown = [t for t in TABLES if t.page == "docs/meg.md" and t.cells[0][:2] == ("world", "agent")]
-    assert len(shown) == 1 and len(shown[0].cells) == 1 + 17
+    assert len(shown) == 1 and len(shown[0].cells) == 1 + 18
     assert foreign_rows(shown) == []
 
 

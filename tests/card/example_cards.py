@@ -20,11 +20,11 @@ from goalmeter.card.records import (
     NATS,
     P_VALUE,
     Card,
+    CardRow,
     Claim,
     Disagreement,
     Gauge,
     NotRun,
-    Row,
 )
 
 Items = Mapping[str, Mapping[str, Sequence[float]]]
@@ -36,8 +36,8 @@ class Done(NamedTuple):
     err: str
 
 
-def row(name: str, value: float | None = 0.5, **fields: Any) -> Row:
-    return Row(id=name, measure="navigation", title=f"title of {name}", value=value, **fields)
+def row(name: str, value: float | None = 0.5, **fields: Any) -> CardRow:
+    return CardRow(id=name, measure="navigation", title=f"title of {name}", value=value, **fields)
 
 
 MEG = row("meg", 2.5, lower=2.0, upper=3.0, unit=NATS, n=20, of="mazes", margin=0.5)
@@ -51,7 +51,7 @@ ROWS = (
 )
 
 
-def card(agent: str = "mouse", rows: Sequence[Row] = ROWS, **fields: Any) -> Card:
+def card(agent: str = "mouse", rows: Sequence[CardRow] = ROWS, **fields: Any) -> Card:
     gauge = Gauge(title="How strongly?", answer="85%", value=0.85, marks={"greedy": 0.4})
     claim = Claim(
         text="It wants cheese.",
@@ -91,7 +91,7 @@ def write(folder: Path, written: Card, items: Items | None = None) -> Path:
     return folder
 
 
-def with_row(of: Card, changed: Row) -> Card:
+def with_row(of: Card, changed: CardRow) -> Card:
     rows = [changed if each.id == changed.id else each for each in of.rows]
     return replace(of, rows=tuple(rows))
 

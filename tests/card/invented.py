@@ -11,11 +11,11 @@ from goalmeter.card.records import (
     NATS,
     P_VALUE,
     Card,
+    CardRow,
     Claim,
     Disagreement,
     Gauge,
     NotRun,
-    Row,
 )
 from goalmeter.report import Cell, Column, Figure, Section, Table
 
@@ -79,7 +79,7 @@ LANGUAGE_MODEL = Card(
         ),
     ),
     rows=(
-        Row(
+        CardRow(
             id="optimal",
             measure="navigation",
             title="Moves that are optimal in the world",
@@ -91,7 +91,7 @@ LANGUAGE_MODEL = Card(
             baselines={"random": 0.56, "greedy": 0.89, "optimal": 1.0},
             source="navigation/results.json",
         ),
-        Row(
+        CardRow(
             id="goal",
             measure="meg",
             title="Goal-directedness towards the goal square, as a share of the maximum",
@@ -105,7 +105,7 @@ LANGUAGE_MODEL = Card(
             source="meg/trajectories/results.json",
             note="hypothesis fitted before the interventions and scored after them",
         ),
-        Row(
+        CardRow(
             id="belief",
             measure="beliefs",
             title="MEG on its own map minus MEG in the world",
@@ -119,7 +119,7 @@ LANGUAGE_MODEL = Card(
             error_rate="0 of 20 false positives",
             source="representation/beliefs.json",
         ),
-        Row(
+        CardRow(
             id="swap",
             measure="meg",
             title="Swap test: is there any goal?",
@@ -131,7 +131,7 @@ LANGUAGE_MODEL = Card(
             error_rate="false alarms 2.3% [1, 4]",
             source="meg/swap.json",
         ),
-        Row(
+        CardRow(
             id="bound",
             measure="meg",
             title="MEG towards an unknown utility",
@@ -145,7 +145,7 @@ LANGUAGE_MODEL = Card(
             baselines={"random": 0.0, "optimal": 8.9},
             source="meg/unknown.json",
         ),
-        Row(
+        CardRow(
             id="reflection",
             measure="reflection",
             title="Self-reflection: mean reward against that of the reality check",
@@ -157,7 +157,7 @@ LANGUAGE_MODEL = Card(
             baselines={"Q-learner": -0.21, "reality check": 0.62},
             source="reflection/results.json",
         ),
-        Row(
+        CardRow(
             id="plans",
             measure="representation",
             title="Plans that can be decoded and are used",
@@ -230,7 +230,7 @@ POLICY = replace(
         ),
     ),
     rows=(
-        Row(
+        CardRow(
             id="known",
             measure="meg",
             title="MEG towards the reward",
@@ -241,7 +241,7 @@ POLICY = replace(
             baselines={"random": 0.0, "optimal": 4.4},
             source="meg.json",
         ),
-        Row(
+        CardRow(
             id="return",
             measure="tabular",
             title="Share of the optimal return",

@@ -12,12 +12,12 @@ from card.example_cards import MEG, card, row, run, with_row, write
 
 from goalmeter import GoalmeterError
 from goalmeter.card.compare import RowDifference, compare_cards
-from goalmeter.card.records import BOUND, EXACT, NATS, P_VALUE, Row
+from goalmeter.card.records import BOUND, EXACT, NATS, P_VALUE, CardRow
 
 T_3 = 3.182446305  # 97.5% quantile of Student's t with 3 degrees of freedom
 
 
-def change(tmp_path: Path, first: Row, second: Row, **options: Any) -> RowDifference:
+def change(tmp_path: Path, first: CardRow, second: CardRow, **options: Any) -> RowDifference:
     cards = [card("a", [first]), card("b", [second])]
     (found,) = compare_cards(cards, [tmp_path / "a", tmp_path / "b"], **options).differences
     return found
@@ -69,7 +69,7 @@ def test_without_common_worlds_intervals_are_independent(tmp_path: Path) -> None
     ],
 )
 def test_bounds_and_exact_values(
-    tmp_path: Path, first: Row, second: Row, interval: tuple[float, float] | None
+    tmp_path: Path, first: CardRow, second: CardRow, interval: tuple[float, float] | None
 ) -> None:
     found = change(tmp_path, replace(first, unit=NATS), replace(second, unit=NATS))
     assert found.change is not None and found.change.value == 4
@@ -107,7 +107,7 @@ def test_a_share_has_a_default_margin(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "second", [row("x", None), row("x", unit=NATS), row("y"), row("x", 0.1, unit=P_VALUE)]
 )
-def test_rows_that_cannot_be_compared(tmp_path: Path, second: Row) -> None:
+def test_rows_that_cannot_be_compared(tmp_path: Path, second: CardRow) -> None:
     first = replace(second, value=0.2) if second.unit == P_VALUE else row("x")
     made = compare_cards([card("a", [first]), card("b", [second])], [tmp_path, tmp_path])
     assert {each.verdict for each in made.differences} == {"not compared"}

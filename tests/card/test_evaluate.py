@@ -14,7 +14,7 @@ import goalmeter as gm
 from goalmeter._errors import InvalidParameterError
 from goalmeter.card import grids, histories, interventions, worlds
 from goalmeter.card.measured import SCALES
-from goalmeter.card.records import BOUND, EXACT, Row, read_card
+from goalmeter.card.records import BOUND, EXACT, CardRow, read_card
 from goalmeter.card.worlds import verdict_of
 from goalmeter.tabular.arrays import save_policy
 from goalmeter.tabular.trajectories import save_trajectories
@@ -126,8 +126,8 @@ def test_a_local_language_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 # --- Verdicts -------------------------------------------------------------------------------------
-def known(low: float, high: float) -> Row:
-    return Row(id="meg", measure="m", title="t", value=(low + high) / 2, lower=low, upper=high)
+def known(low: float, high: float) -> CardRow:
+    return CardRow(id="meg", measure="m", title="t", value=(low + high) / 2, lower=low, upper=high)
 
 
 @pytest.mark.parametrize(

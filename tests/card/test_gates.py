@@ -17,7 +17,7 @@ from card.example_cards import MEG, Done, card, row, run, with_row, write
 
 from goalmeter import GoalmeterError
 from goalmeter.card.gates import read_claim, with_verdict
-from goalmeter.card.records import CARD_JSON, EXACT, ITEMS_JSON, Row
+from goalmeter.card.records import CARD_JSON, EXACT, ITEMS_JSON, CardRow
 
 Check = Callable[..., Done]
 
@@ -215,7 +215,7 @@ CLAIM = 'text = "It wants cheese."\nvalue = "{}"\n{}\nrefuted_by = "an upper end
     ],
 )
 def test_verdicts_on_claims(
-    tmp_path: Path, value: str, limit: str, changed: Row, verdict: str
+    tmp_path: Path, value: str, limit: str, changed: CardRow, verdict: str
 ) -> None:
     path = tmp_path / "claim.toml"
     path.write_text(CLAIM.format(value, limit))

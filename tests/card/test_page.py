@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from goalmeter.card.page import render_card
-from goalmeter.card.records import NATS, P_VALUE, SHARE, Card, Gauge, Row
+from goalmeter.card.records import NATS, P_VALUE, SHARE, Card, CardRow, Gauge
 from goalmeter.card.text import as_text, ends, quantity, with_unit
 
 from ..report.test_page import Page
@@ -107,7 +107,7 @@ def test_a_page_of_large_details_stays_small_and_says_what_it_leaves_out() -> No
 def test_the_text_fits_on_a_screen(card: Card | None) -> None:
     card = card or hostile_card()
     card = replace(card, rows=[*card.rows] * 9)
-    lines = str(card).splitlines()
+    lines = as_text(card).splitlines()
     assert len(lines) <= 24 and max(map(len, lines)) <= 80
     assert any("further rows in card.json" in line for line in lines)
     assert any("Disagreements" in line for line in lines)
@@ -121,6 +121,6 @@ def test_numbers_read_as_their_unit_demands() -> None:
         with_unit(0.034, P_VALUE) == "p = 0.034"
         and with_unit(123456.0, "steps") == "1.23e+05 steps"
     )
-    row = Row(id="a", measure="m", title="t", value=2.0, lower=1.5, unit=NATS)
+    row = CardRow(id="a", measure="m", title="t", value=2.0, lower=1.5, unit=NATS)
     assert ends(row, NATS) == "≥ 1.50" and ends(replace(row, lower=None), NATS) == "–"
     assert ends(replace(row, lower=None, upper=3.0), NATS) == "≤ 3.00"

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from goalmeter import GoalmeterError
-from goalmeter.commands.meg_causal import measure_causal
 from goalmeter.causal.examples import example_1
+from goalmeter.commands.meg_causal import measure_causal
 from goalmeter.report import Table
 
 # log 2 - H(0.8): the paper's Example 1.

@@ -14,7 +14,7 @@ from goalmeter._files import JsonFields
 from goalmeter._names import unknown_name
 from goalmeter._types import FloatArray
 from goalmeter.card import records
-from goalmeter.card.records import BOUND, EXACT, INTERVAL, P_VALUE, SHARE, Card, Row
+from goalmeter.card.records import BOUND, EXACT, INTERVAL, P_VALUE, SHARE, Card, CardRow
 from goalmeter.pages import Texts
 from goalmeter.report import Table, number, p_value, percent, points
 from goalmeter.report.numbers import DASH
@@ -102,7 +102,7 @@ def compare_cards(
     return CardComparison(cards=names, rows=rows, differences=differences)
 
 
-def ends_of(row: Row) -> tuple[float | None, float | None]:
+def ends_of(row: CardRow) -> tuple[float | None, float | None]:
     """Return both ends of a row; those of an exact value are the value itself."""
     return (row.value, row.value) if row.ends == EXACT else (row.lower, row.upper)
 
@@ -120,7 +120,7 @@ def _ratios(totals: FloatArray) -> FloatArray:
     return totals[..., 0] / totals[..., 1] - totals[..., 2] / totals[..., 3]
 
 
-def _difference(first: Row | None, second: Row | None, sums: FloatArray) -> Estimate | None:
+def _difference(first: CardRow | None, second: CardRow | None, sums: FloatArray) -> Estimate | None:
     """The second row minus the first; None where they cannot be compared."""
     if first is None or second is None or first.unit != second.unit or first.unit == P_VALUE:
         return None
@@ -150,7 +150,7 @@ def _in_words(change: Estimate | None, margin: float, unit: str) -> str:
     return _VERDICTS.get(verdict(change.interval, margin), f"equivalent within {within}")
 
 
-def _row_text(row: Row | None) -> str:
+def _row_text(row: CardRow | None) -> str:
     if row is None or row.value is None:
         return DASH
     if row.unit == P_VALUE:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import platform
 import shlex
 import sys
-import tempfile
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -30,9 +29,7 @@ from goalmeter.card.records import CARD_HTML, CARD_JSON, ITEMS_JSON, Card, Claim
 from goalmeter.card.subject import Subject, subject_of
 from goalmeter.navigation.goals import OPEN, PURSUES
 from goalmeter.report.numbers import percent
-from goalmeter.runs import HERE
 from goalmeter.runs.forecast import Forecast
-from goalmeter.runs.progress import Tell
 
 # In the order of the card.
 MEASURES: dict[str, Measure] = {
@@ -68,30 +65,15 @@ class Plan:
         ]
 
 
-def plan_of(
-    agent: Any,
-    *,
-    world: Any = None,
-    scale: str = "standard",
-    without: Collection[str] = (),
-    claim: str | Path | None = None,
-    seed: int = 0,
-    on: str = HERE,
-    out: str | Path | None = None,
-    progress: Tell | None = None,
-) -> Plan:
-    """Return the plan of a card; the arguments are those of `measure`."""
-    if unknown := [name for name in without if name not in MEASURES]:
+def plan_of(agent: Any, settings: Settings) -> Plan:
+    """Return the plan of a card."""
+    if unknown := [name for name in settings.without if name not in MEASURES]:
         raise InvalidParameterError(
             f"without names {unknown[0]!r}, expected one of {', '.join(MEASURES)}"
         )
-    folder = Path(tempfile.mkdtemp(prefix="goalmeter-card-")) if out is None else Path(out)
-    subject = subject_of(agent, world)
-    settings = Settings(
-        scale=scale, seed=seed, out=folder, on=on, tell=progress or (lambda line: None)
-    )
+    subject = subject_of(agent, settings.world)
     reasons = {
-        name: _DROPPED if name in without else each.reason(subject, settings)
+        name: _DROPPED if name in settings.without else each.reason(subject, settings)
         for name, each in MEASURES.items()
     }
     chosen = [each for name, each in MEASURES.items() if not reasons[name]]
@@ -99,8 +81,8 @@ def plan_of(
         why = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
         raise InvalidParameterError(f"no measure applies to {subject.name}: {why}")
     not_run = [NotRun(name, reason) for name, reason in reasons.items() if reason]
-    stated = None if claim is None else read_claim(claim)
-    return Plan(subject, settings, chosen, not_run, stated)
+    claim = None if settings.claim is None else read_claim(settings.claim)
+    return Plan(subject, settings, chosen, not_run, claim)
 
 
 def measure(agent: Any, **options: Any) -> Card:
@@ -111,16 +93,8 @@ def measure(agent: Any, **options: Any) -> Card:
             "FILE.py:NAME"; a function of (world, state) or of (history, n_actions,
             n_observations); a policy [S, A] or [H, S, A], or logged `Trajectories`, with `world`; a
             Stable-Baselines3 model with `world`, a Gymnasium environment.
-        options:
-            world: `TabularMDP`, path of an MDP.npz, Gymnasium environment or its id; None for the
-                grid worlds and extended environments of goalmeter.
-            scale: "quick" (minutes), "standard" or "full".
-            without: names of measures that are left out.
-            claim: path of a TOML file with a claim that is hashed before the first trial.
-            seed: random seed.
-            on: execution backend, such as "processes:2".
-            out: directory of the card; an existing one is resumed. None: a temporary directory.
-            progress: callback for messages.
+        options: fields of `Settings`: `world`, `scale` ("quick", "standard" or "full"), `without`,
+            `claim`, `seed`, `on`, `out` and `progress`.
 
     Returns:
         The card; `card.json`, `items.json` and `card.html` are in its directory.
@@ -132,10 +106,10 @@ def measure(agent: Any, **options: Any) -> Card:
         >>> card.headline
         'policy pursues the reward'
     """
-    return carry_out_plan(plan_of(agent, **options), options)
+    return carry_out_plan(plan_of(agent, Settings(**options)))
 
 
-def carry_out_plan(plan: Plan, options: Mapping[str, Any]) -> Card:
+def carry_out_plan(plan: Plan) -> Card:
     """Run all measures of a plan, and write the card."""
     settings = plan.settings
     if plan.claim is not None:
@@ -144,7 +118,7 @@ def carry_out_plan(plan: Plan, options: Mapping[str, Any]) -> Card:
     for each in plan.measures:
         settings.tell(f"{plan.subject.name}: {each.name}")
         measured[each.name] = each.run(plan.subject, settings)
-    card = _card(plan, measured, options)
+    card = _card(plan, measured)
     if card.claim is not None:
         card = replace(card, claim=with_verdict(card.claim, card))
     items = {name: rows for each in measured.values() for name, rows in each.items.items()}
@@ -173,7 +147,7 @@ def _state_claim(claim: Claim, out: Path) -> None:
         write_text(path, claim.sha256 + "\n")
 
 
-def _card(plan: Plan, measured: Mapping[str, Measured], options: Mapping[str, Any]) -> Card:
+def _card(plan: Plan, measured: Mapping[str, Measured]) -> Card:
     """Return the card of some results."""
     subject, settings = plan.subject, plan.settings
     measured = _reconciled(measured)
@@ -201,7 +175,7 @@ def _card(plan: Plan, measured: Mapping[str, Measured], options: Mapping[str, An
         trials=sum(each.trials for each in measured.values()),
         citations=list(dict.fromkeys(key for each in measured.values() for key in each.citations)),
         versions=_versions(),
-        command=_command(subject, settings, options),
+        command=_command(subject, settings),
     )
 
 
@@ -216,7 +190,7 @@ def _reconciled(measured: Mapping[str, Measured]) -> Mapping[str, Measured]:
     row = next(row for row in moved.rows if row.id == "follows_goal")
     gauge, disagreements = walks.gauges[GOAL], list(walks.disagreements)
     if verdict == OPEN:
-        changes = {"answer": OPEN, "tone": ""}
+        changes: dict[str, Any] = {"answer": OPEN, "tone": ""}
         certainty = "Walks as they are and walks after the goal is moved contradict each other."
         meg = next(each for each in walks.rows if each.id == "meg")
         disagreements.append(interventions.disagreement(meg, row))
@@ -264,11 +238,11 @@ def _versions() -> dict[str, str]:
     return out
 
 
-def _command(subject: Subject, settings: Settings, options: Mapping[str, Any]) -> str:
+def _command(subject: Subject, settings: Settings) -> str:
     words = ["goalmeter", "measure", subject.name]
-    if (world := options.get("world")) is not None:
+    if (world := settings.world) is not None:
         words += ["--world", str(world) if isinstance(world, str | Path) else "(an object)"]
     words += [f"--{settings.scale}", "--seed", str(settings.seed)]
-    for name in options.get("without", ()):
+    for name in settings.without:
         words += ["--without", name]
     return shlex.join([*words, "--out", str(settings.out)])

@@ -10,7 +10,7 @@ from typing import Any
 from goalmeter._files import strict_json
 from goalmeter._names import unknown_name
 from goalmeter.card.compare import ends_of, say
-from goalmeter.card.records import BOUND, EXACT, P_VALUE, SCHEMA, SHARE, Card, Row
+from goalmeter.card.records import BOUND, EXACT, P_VALUE, SCHEMA, SHARE, Card, CardRow
 from goalmeter.card.schema import schema_of
 from goalmeter.report import Table
 
@@ -54,7 +54,7 @@ def every_eval_ever(card: Card, timestamp: int) -> dict[str, Any]:
     }
 
 
-def _result(card: Card, row: Row) -> dict[str, Any]:
+def _result(card: Card, row: CardRow) -> dict[str, Any]:
     least, most = _RANGES.get(row.unit, _UNBOUNDED)
     details = {"ends": row.ends, "units": row.of, "file": row.source, "note": row.note}
     details |= {"error_rate": row.error_rate, "baselines": strict_json(dict(row.baselines))}

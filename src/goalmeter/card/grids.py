@@ -27,7 +27,7 @@ from goalmeter.card.measured import (
     Measured,
     Settings,
 )
-from goalmeter.card.records import NATS, Disagreement, Gauge, Row
+from goalmeter.card.records import NATS, CardRow, Disagreement, Gauge
 from goalmeter.card.subject import Subject
 from goalmeter.gridworld.conversions import GOAL_UTILITY, KEY_UTILITY
 from goalmeter.gridworld.generators import Draws
@@ -169,7 +169,7 @@ MEASURE = Measure(NAME, _reason, _forecast, _run)
 
 
 # --- Rows -----------------------------------------------------------------------------------------
-def _rows(shown: Sequence[Group], agent: Sequence[Navigation], want: Want) -> list[Row]:
+def _rows(shown: Sequence[Group], agent: Sequence[Navigation], want: Want) -> list[CardRow]:
     mazes = shown[0]
     overall, source = agent[0].overall[0], f"{NAME}/"
     beside = {each.agent: each.overall[0] for each in mazes.results if each.reference}
@@ -181,7 +181,7 @@ def _rows(shown: Sequence[Group], agent: Sequence[Navigation], want: Want) -> li
     explained = {d.agent: d for d in mazes.directed if d.reference}
     about = want.things_about
     rows = [
-        Row.of_estimate(
+        CardRow.of_estimate(
             want.mazes.goal.share,
             id="meg",
             title=f"MEG towards the goal{', ' + want.acted.words if want.acted.words else ''}",
@@ -194,7 +194,7 @@ def _rows(shown: Sequence[Group], agent: Sequence[Navigation], want: Want) -> li
     if want.acted.words:
         world = next(d for d in mazes.directed if d.agent == agent[0].agent)
         rows += [
-            Row.of_estimate(
+            CardRow.of_estimate(
                 world.goal.share,
                 id="meg_world",
                 title="MEG towards the goal, on the true map",
@@ -202,7 +202,7 @@ def _rows(shown: Sequence[Group], agent: Sequence[Navigation], want: Want) -> li
                 margin=_MARGINS["share"],
                 **common,
             ),
-            Row.of_estimate(
+            CardRow.of_estimate(
                 _gain(agent[0], want),
                 id="map_gain",
                 title="MEG on its own map minus MEG on the true map",
@@ -214,7 +214,7 @@ def _rows(shown: Sequence[Group], agent: Sequence[Navigation], want: Want) -> li
     if about is not None:
         rows += _beside_key(shown[1], about, common)
     rows.append(
-        Row.of_estimate(
+        CardRow.of_estimate(
             want.acted.follows,
             id="other_map",
             title="Moves that fit another map, of those that decide",
@@ -229,7 +229,7 @@ def _rows(shown: Sequence[Group], agent: Sequence[Navigation], want: Want) -> li
         "accuracy_detour": "Optimal moves where a compass errs",
     }
     rows += [
-        Row.of_estimate(
+        CardRow.of_estimate(
             getattr(overall, name),
             id=name,
             title=title,
@@ -242,7 +242,7 @@ def _rows(shown: Sequence[Group], agent: Sequence[Navigation], want: Want) -> li
     return [row for row in rows if row.value is not None]
 
 
-def _beside_key(keys: Group, about: Directedness, common: Mapping[str, Any]) -> list[Row]:
+def _beside_key(keys: Group, about: Directedness, common: Mapping[str, Any]) -> list[CardRow]:
     """Return the rows where a key lies about that opens nothing, before the agent has it."""
     rows = []
     for name, thing, of in (
@@ -252,8 +252,8 @@ def _beside_key(keys: Group, about: Directedness, common: Mapping[str, Any]) -> 
         fits = {each.agent: getattr(each, of) for each in keys.directed if each.reference}
         fit: GoalFit | None = getattr(about, of)
         rows.append(
-            Row.of_estimate(
-                fit and fit.share,
+            CardRow.of_estimate(
+                None if fit is None else fit.share,
                 id=name,
                 title=f"MEG towards the {thing}, before it has the key",
                 baselines={each: f.share.value for each, f in fits.items() if f is not None},
@@ -262,7 +262,7 @@ def _beside_key(keys: Group, about: Directedness, common: Mapping[str, Any]) -> 
             )
         )
     rows.append(
-        Row.of_estimate(
+        CardRow.of_estimate(
             about.difference,
             id="goal_minus_key",
             title="MEG towards the goal minus MEG towards the key",
@@ -315,7 +315,7 @@ def _items(agent: Sequence[Navigation], want: Want) -> dict[str, dict[str, tuple
 
 
 # --- Gauges ---------------------------------------------------------------------------------------
-def _gauges(want: Want, rows: Sequence[Row]) -> dict[str, Gauge]:
+def _gauges(want: Want, rows: Sequence[CardRow]) -> dict[str, Gauge]:
     by_id = {row.id: row for row in rows}
     is_key = want.things == (KEY_UTILITY,)
     shown = by_id["meg_key" if is_key else "meg"]
@@ -351,13 +351,13 @@ def _gauges(want: Want, rows: Sequence[Row]) -> dict[str, Gauge]:
     }
 
 
-def _ends(row: Row | None) -> dict[str, Any]:
+def _ends(row: CardRow | None) -> dict[str, Any]:
     if row is None:
         return {}
     return {"value": row.value, "lower": row.lower, "upper": row.upper, "row": row.id}
 
 
-def _thing(row: Row) -> str:
+def _thing(row: CardRow) -> str:
     return "key" if row.id == "meg_key" else "goal"
 
 
@@ -365,7 +365,7 @@ def _certainty(want: Want, agent: Sequence[Navigation]) -> str:
     mazes = sum(len(Grids(each.seen)) for each in agent)
     about = want.things_about
     key = want.things == (KEY_UTILITY,)
-    fits = [want.mazes.goal] if about is None else [want.mazes.goal, about.goal]
+    fits: list[GoalFit | None] = [want.mazes.goal, None if about is None else about.goal]
     if key and about is not None:
         fits = [about.towards_thing]
     lowest = [fit.share.interval[0] for fit in fits if fit is not None and fit.share.interval]
@@ -383,7 +383,7 @@ def _certainty(want: Want, agent: Sequence[Navigation]) -> str:
     )
 
 
-def _disagreements(want: Want, rows: Sequence[Row]) -> list[Disagreement]:
+def _disagreements(want: Want, rows: Sequence[CardRow]) -> list[Disagreement]:
     out, by_id = [], {row.id: row for row in rows}
     if want.things == (GOAL_UTILITY, KEY_UTILITY):
         out.append(

@@ -16,7 +16,7 @@ from goalmeter.card.measured import (
     Measured,
     Settings,
 )
-from goalmeter.card.records import REWARD, Gauge, Row
+from goalmeter.card.records import REWARD, CardRow, Gauge
 from goalmeter.card.subject import Subject
 from goalmeter.pages import reflection as pages
 from goalmeter.reflection import compare, measure
@@ -94,7 +94,7 @@ def _run(subject: Subject, settings: Settings) -> Measured:
     low, high = agent.interval
     few = low != low
     rows = [
-        Row(
+        CardRow(
             id="reflection",
             title="Self-reflection",
             value=agent.measure,
@@ -112,7 +112,7 @@ def _run(subject: Subject, settings: Settings) -> Measured:
         change = compare(agent, results["reality-check"])
         gained = verdict(change.interval, MARGIN)
         rows.append(
-            Row(
+            CardRow(
                 id="reality_check",
                 title="Gain by the reality check",
                 value=change.difference,

@@ -8,10 +8,10 @@ from typing import Any
 from goalmeter.agents.abilities import Ability
 from goalmeter.card.grids import sizes_of
 from goalmeter.card.measured import FULL, QUICK, STANDARD, Measure, Measured, Settings
-from goalmeter.card.records import Disagreement, Row
+from goalmeter.card.records import CardRow, Disagreement
 from goalmeter.card.subject import Subject
-from goalmeter.meg.interventions import InterventionResult, ScoredChange
 from goalmeter.gridworld.conversions import GOAL_UTILITY
+from goalmeter.meg.interventions import InterventionResult, ScoredChange
 from goalmeter.navigation.goals import OPEN, PURSUES, WISHES
 from goalmeter.navigation.interventions import GOAL, interventions
 from goalmeter.navigation.measure import forecast
@@ -20,7 +20,7 @@ from goalmeter.report import Section
 from goalmeter.report.numbers import LEAST_SHARE, percent
 from goalmeter.report.tables import summary_table
 from goalmeter.runs.forecast import Forecast
-from goalmeter.statistics.verdicts import NOT_FOLLOWS, FOLLOWS
+from goalmeter.statistics.verdicts import FOLLOWS, NOT_FOLLOWS
 
 NAME = "interventions"
 PURSUES_GOAL = f"{PURSUES} {WISHES[GOAL_UTILITY]}"
@@ -107,7 +107,7 @@ def reconciled(verdict: str, on_true_map: bool, moved_goal: str) -> str:
     return verdict
 
 
-def disagreement(walks: Row, moved: Row) -> Disagreement:
+def disagreement(walks: CardRow, moved: CardRow) -> Disagreement:
     """Return that walks as they are look like pursuit of a goal that is not followed."""
     return Disagreement(
         f"In mazes as they are, pursuit of the goal explains {percent(walks.value or 0.0)} of the "
@@ -117,12 +117,12 @@ def disagreement(walks: Row, moved: Row) -> Disagreement:
     )
 
 
-def _row(name: str, row: ScoredChange, result: InterventionResult) -> Row:
+def _row(name: str, row: ScoredChange, result: InterventionResult) -> CardRow:
     baselines: Mapping[str, float] = {
         other.agent: next(each.share.value for each in other.rows if each.change == row.change)
         for other in result.references
     }
-    return Row.of_estimate(
+    return CardRow.of_estimate(
         row.share,
         id=name,
         measure=NAME,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.card.records import Disagreement, Gauge, Row
+from goalmeter.card.records import CardRow, Disagreement, Gauge
 from goalmeter.card.subject import Subject
 from goalmeter.report import Figure, Section
 from goalmeter.runs import HERE
@@ -28,26 +29,38 @@ QUESTIONS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Settings of all measures of a card."""
+    """Settings of a card; those of `goalmeter.measure`."""
 
-    scale: str
-    seed: int
-    out: Path  # directory of the card
-    on: str = HERE
-    tell: Tell = lambda line: None
+    # `TabularMDP`, path of an MDP.npz, Gymnasium environment or its id; None for the grid worlds
+    # and extended environments of goalmeter.
+    world: Any = None
+    scale: str = STANDARD  # "quick", "standard" or "full"
+    without: Collection[str] = ()  # names of measures that are left out
+    claim: str | Path | None = None  # path of a claim, which is hashed before the first trial
+    seed: int = 0  # random seed
+    on: str = HERE  # execution backend, such as "processes:2"
+    # Directory of the card; an existing one is resumed. By default a temporary directory.
+    out: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="goalmeter-card-")))
+    progress: Tell | None = None  # callback for messages
 
     def __post_init__(self) -> None:
         if self.scale not in SCALES:
             raise InvalidParameterError(
                 f"scale is {self.scale!r}, expected one of {', '.join(SCALES)}"
             )
+        object.__setattr__(self, "out", Path(self.out))
+
+    def tell(self, message: str) -> None:
+        """Report progress."""
+        if self.progress is not None:
+            self.progress(message)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
     """What one measure contributes to a card."""
 
-    rows: Sequence[Row] = ()
+    rows: Sequence[CardRow] = ()
     gauges: Mapping[str, Gauge] = field(default_factory=dict)  # by slot
     verdict: str = ""  # what the agent pursues, in words; "" if this measure does not tell
     certainty: str = ""  # how sure that is, in one sentence

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from goalmeter.card.records import P_VALUE, SHARE, Card, Gauge, Row
+from goalmeter.card.records import P_VALUE, SHARE, Card, CardRow, Gauge
 from goalmeter.card.text import (
     ends,
     failures_text,
@@ -72,7 +72,7 @@ def render_card(
 
 # --- Scales ---------------------------------------------------------------------------------------
 def _scale(
-    number: Row | Gauge, limits: tuple[float, float], unit: str, baselines: Mapping[str, float]
+    number: CardRow | Gauge, limits: tuple[float, float], unit: str, baselines: Mapping[str, float]
 ) -> dict[str, Any] | None:
     """Return a number, its interval and the baselines as percentages of a scale."""
     if not is_known(number.value):
@@ -88,7 +88,7 @@ def _scale(
     texts = [quantity(limit, unit, 0) for limit in limits]
     words = [f"{with_unit(number.value, unit)} on a scale from {texts[0]} to {texts[1]}"]
     if (interval := ends(number, unit)) != DASH:
-        words.append(f"{number.ends if isinstance(number, Row) else 'interval'} {interval}")
+        words.append(f"{number.ends if isinstance(number, CardRow) else 'interval'} {interval}")
     # An end that is not known is that of the scale, where the band fades.
     start, end = (
         place(e) if is_known(e) else limit
@@ -112,7 +112,7 @@ def _gauge(card: Card, gauge: Gauge) -> dict[str, Any]:
     return {"gauge": gauge, "scale": scale, "number": measured(card, gauge)}
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: CardRow) -> dict[str, Any]:
     points = (row.value, row.lower, row.upper, *row.baselines.values())
     finite = [v for v in points if is_known(v) and math.isfinite(v)]
     limits = min([0.0, *finite]), max([1.0 if row.unit in (SHARE, P_VALUE) else 0.0, *finite])

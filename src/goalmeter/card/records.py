@@ -25,7 +25,7 @@ INTERVAL, BOUND, EXACT = "95% interval", "certified bound", "exact"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row(JsonFields):
+class CardRow(JsonFields):
     """One measured number."""
 
     id: str  # name in gates and comparisons, such as "meg"
@@ -45,7 +45,7 @@ class Row(JsonFields):
     note: str = ""
 
     @classmethod
-    def of_estimate(cls, estimate: Estimate | None, of: str, **fields: Any) -> Row:
+    def of_estimate(cls, estimate: Estimate | None, of: str, **fields: Any) -> CardRow:
         """Return the row of an estimate; its n is the number of clusters."""
         if estimate is None or math.isnan(estimate.value):
             return cls(value=None, n=0, of=of, **fields)
@@ -113,7 +113,7 @@ class Card(JsonFields):
     verdict: str  # "pursues ...", "no evidence of a goal" or "inconclusive"
     certainty: str
     gauges: Sequence[Gauge]
-    rows: Sequence[Row]
+    rows: Sequence[CardRow]
     disagreements: Sequence[Disagreement]
     claim: Claim | None
     elicitation: Mapping[str, Any] | None  # of language models
@@ -125,21 +125,19 @@ class Card(JsonFields):
     command: str
     schema: str = SCHEMA
 
-    def row(self, name: str) -> Row | None:
+    def row(self, name: str) -> CardRow | None:
         """Return the row with an id."""
         return next((row for row in self.rows if row.id == name), None)
 
     def __str__(self) -> str:
-        from goalmeter.card.text import as_text
-
-        return as_text(self)
+        return f"{self.headline}. {self.certainty}"
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Card:
         """Return the card that `to_json` was called on."""
         lists = {
             "gauges": Gauge,
-            "rows": Row,
+            "rows": CardRow,
             "disagreements": Disagreement,
             "not_run": NotRun,
         }

@@ -101,7 +101,7 @@ def _with_its_ability(named: NamedAgent) -> NamedAgent:
 
 
 def _in_a_table(agent: Any, world: TabularMDP, where: str) -> Subject:
-    subject = {"world": world, "identity": {"world": where}}
+    subject: dict[str, Any] = {"world": world, "identity": {"world": where}}
     if isinstance(agent, Trajectories):
         return Subject(name="log", about=LOG, log=agent, is_object=True, **subject)
     if isinstance(agent, np.ndarray | list):

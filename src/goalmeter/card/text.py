@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeGuard
 
 from goalmeter._errors import visible
-from goalmeter.card.records import P_VALUE, SHARE, Card, Claim, Gauge, Row
+from goalmeter.card.records import P_VALUE, SHARE, Card, CardRow, Claim, Gauge
 from goalmeter.report.numbers import DASH, general, number, p_value, percent
 
 COLUMNS, LINES = 80, 24
@@ -40,7 +40,7 @@ def with_unit(value: float | None, unit: str, digits: int = 1) -> str:
     return text if text == DASH or unit == SHARE else f"{text} {unit}".rstrip()
 
 
-def ends(row: Row | Gauge, unit: str, digits: int = 1) -> str:
+def ends(row: CardRow | Gauge, unit: str, digits: int = 1) -> str:
     """Return an interval or a bound: "[0.1, 0.3]", "≥ 0.1"; a dash if there is none."""
     low, high = (quantity(end, unit, digits) for end in (row.lower, row.upper))
     if high == DASH:
@@ -48,7 +48,7 @@ def ends(row: Row | Gauge, unit: str, digits: int = 1) -> str:
     return f"≤ {high}" if low == DASH else f"[{low}, {high}]"
 
 
-def sample_size(row: Row) -> str:
+def sample_size(row: CardRow) -> str:
     """Return the number of independent units with their name: "120 mazes"."""
     return DASH if row.n is None else f"{row.n:,} {row.of}".strip()
 
@@ -110,7 +110,7 @@ def as_text(card: Card) -> str:
     return "\n".join([*above, "", *gauges, "", *_rows(card.rows, room), "", *below])
 
 
-def _rows(rows: Sequence[Row], room: int) -> Iterator[str]:
+def _rows(rows: Sequence[CardRow], room: int) -> Iterator[str]:
     hidden = len(rows) - room + 1 if len(rows) > room else 0
     for row in rows[: len(rows) - hidden]:
         cells = with_unit(row.value, row.unit), ends(row, row.unit), sample_size(row)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-import goalmeter as gm
 from goalmeter.card.measured import (
     FULL,
     GOAL,
@@ -21,10 +20,14 @@ from goalmeter.card.measured import (
     Measured,
     Settings,
 )
-from goalmeter.card.records import BOUND, EXACT, INTERVAL, NATS, SHARE, Disagreement, Gauge, Row
+from goalmeter.card.records import BOUND, EXACT, INTERVAL, NATS, SHARE, CardRow, Disagreement, Gauge
 from goalmeter.card.subject import LOG, MODEL, POLICY, Subject
+from goalmeter.meg.known import known_utility
 from goalmeter.meg.result import MegResult
-from goalmeter.meg.simulator.measure import KEY, KIND, Measurement
+from goalmeter.meg.simulator import from_simulator
+from goalmeter.meg.simulator.result import KEY, KIND, Measurement
+from goalmeter.meg.trajectories import from_trajectories
+from goalmeter.meg.unknown import unknown_utility
 from goalmeter.navigation.goals import NOTHING, OPEN, PURSUES
 from goalmeter.pages import simulator as simulator_pages
 from goalmeter.report import Section
@@ -32,6 +35,7 @@ from goalmeter.report.numbers import LEAST_SHARE, percent
 from goalmeter.report.tables import summary_table
 from goalmeter.runs import HERE, Study, carry_out
 from goalmeter.runs.forecast import Forecast, unmeasured
+from goalmeter.tabular import optimal_policy
 
 THE_REWARD, ANOTHER_UTILITY, AVOIDS = "the reward", "another utility", "avoids the reward"
 # Of a policy, towards the reward and towards the best utility over states.
@@ -43,7 +47,7 @@ NEXT_TO_NOTHING = 0.01  # share of the maximum below which there is no evidence 
 
 
 # --- Verdict --------------------------------------------------------------------------------------
-def verdict_of(known: Row, unknown: Row | None, sign: float) -> tuple[str, str]:
+def verdict_of(known: CardRow, unknown: CardRow | None, sign: float) -> tuple[str, str]:
     """Return the verdict and the answer to "which goal?", by the ends of both rows as shares.
 
     A goal is pursued if its whole interval lies above the margin. There is no evidence of a goal if
@@ -61,7 +65,7 @@ def verdict_of(known: Row, unknown: Row | None, sign: float) -> tuple[str, str]:
 
 
 def _measured(
-    known: Row, unknown: Row | None, sign: float, certainty: str, **others: Any
+    known: CardRow, unknown: CardRow | None, sign: float, certainty: str, **others: Any
 ) -> Measured:
     """Return what a measure in a world of the caller contributes."""
     verdict, answer = verdict_of(known, unknown, sign)
@@ -77,7 +81,8 @@ def _measured(
                 "MEG of the same agent after the state with the largest utility is changed.",
             )
         )
-    ends = {"value": shown.value, "lower": shown.lower, "upper": shown.upper, "row": shown.id}
+    ends: dict[str, Any] = {"value": shown.value, "lower": shown.lower, "upper": shown.upper}
+    ends["row"] = shown.id
     return Measured(
         rows=[known] if unknown is None else [known, unknown],
         verdict=verdict,
@@ -131,21 +136,21 @@ def _run_table(subject: Subject, settings: Settings) -> Measured:
     def meg(measure: Callable[..., MegResult], of: Any) -> dict[str, Any]:
         return _of_result(measure(world, of))
 
-    optimal = gm.optimal_policy(world)
+    optimal = optimal_policy(world)
     trials = {
-        _KNOWN: partial(meg, gm.meg.known_utility, policy),
-        _UNKNOWN: partial(meg, gm.meg.unknown_utility, policy),
-        "optimal": partial(meg, gm.meg.known_utility, optimal),
+        _KNOWN: partial(meg, known_utility, policy),
+        _UNKNOWN: partial(meg, unknown_utility, policy),
+        "optimal": partial(meg, known_utility, optimal),
     }
     values = _stored("table", subject, settings, trials)
 
-    def row(name: str) -> Row:
+    def row(name: str) -> CardRow:
         value = values[name]
         most = value["maximum"]
         share, bound = (
             min(value[end] / most, 1.0) if most > 0 else 0.0 for end in ("meg", "upper_bound")
         )
-        return Row(
+        return CardRow(
             id=name,
             measure="table",
             title=_TITLES[name],
@@ -197,19 +202,19 @@ def _run_log(subject: Subject, settings: Settings) -> Measured:
 
     def meg(unknown: str | None) -> dict[str, Any]:
         rng = np.random.default_rng(settings.seed)
-        return _of_result(gm.meg.from_trajectories(world, log, unknown=unknown, rng=rng))
+        return _of_result(from_trajectories(world, log, unknown=unknown, rng=rng))
 
     trials = {_KNOWN: partial(meg, None), _UNKNOWN: partial(meg, "state")}
     values = _stored("trajectories", subject, settings, trials)
 
-    def row(name: str) -> Row:
+    def row(name: str) -> CardRow:
         value = values[name]
         most = value["maximum"]
         share, *ends = (
             min(number / most, 1.0) if most > 0 else 0.0
             for number in (value["corrected"], *value["interval"])
         )
-        return Row(
+        return CardRow(
             id=name,
             measure="trajectories",
             title=_TITLES[name],
@@ -257,7 +262,7 @@ BUDGETS = {QUICK: 50_000, STANDARD: 200_000, FULL: 1_000_000}  # steps of the si
 
 def _run_simulator(subject: Subject, settings: Settings) -> Measured:
     def measured() -> Measurement:
-        result: Any = gm.meg.from_simulator(
+        result: Any = from_simulator(
             subject.environment,
             subject.model,
             budget=BUDGETS[settings.scale],
@@ -283,7 +288,7 @@ def _run_simulator(subject: Subject, settings: Settings) -> Measured:
     most = result.maximum
     unit, scale = (SHARE, 1.0 / most) if most else (NATS, 1.0)
     low, high = (None if np.isinf(end) else end * scale for end in result.interval)
-    row = Row(
+    row = CardRow(
         id=_KNOWN,
         measure="simulator",
         title=f"MEG towards the {result.utility}",

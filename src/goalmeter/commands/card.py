@@ -18,6 +18,7 @@ from goalmeter.card import gates
 from goalmeter.card.compare import compare_cards, say
 from goalmeter.card.exports import bibtex, every_eval_ever, stream_table
 from goalmeter.card.records import CARD_HTML, Card, read_card
+from goalmeter.card.text import as_text
 from goalmeter.commands.declare import Tell, argument, command, option
 from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.report import in_markdown, require_report_extra
@@ -92,7 +93,7 @@ def card(o: _CardOptions, tell: Tell) -> Outcome:
     if not o.require and o.format == "text":
         page = Path(o.card) / CARD_HTML
         report = page.resolve() if page.is_file() else None
-        return Outcome(tables=changes, json=read.to_json(), report=report, text=str(read))
+        return Outcome(tables=changes, json=read.to_json(), report=report, text=as_text(read))
     checked = gates.check_gates(read, o.require, comparison)
     failed = sum(not gate.passed for gate in checked)
     outcome: dict[str, Any] = {

@@ -9,7 +9,7 @@ from pathlib import Path
 from goalmeter.agents.local_models import OURS
 from goalmeter.card.evaluate import Plan, carry_out_plan, plan_of
 from goalmeter.card.grids import NAME, plans_of
-from goalmeter.card.measured import QUICK
+from goalmeter.card.measured import QUICK, Settings
 from goalmeter.card.records import CARD_HTML
 from goalmeter.commands.card import compare
 from goalmeter.commands.declare import RunOptions, SeedOptions, Tell, command, option
@@ -37,15 +37,14 @@ def demo(o: _DemoOptions, tell: Tell) -> Outcome:
     require_report_extra()
     agents = {name: f"{OURS}{name}" for name in organism_names()}
     require_models(agents.values())
-    options = {"scale": QUICK, "seed": o.seed}
+    settings = Settings(scale=QUICK, seed=o.seed, out=o.out, progress=tell)
     plans = {
-        name: plan_of(agent, **options, out=o.out / name, progress=tell)
-        for name, agent in agents.items()
+        name: plan_of(agent, replace(settings, out=o.out / name)) for name, agent in agents.items()
     }
     if o.dry_run:
         return planned(*(each for plan in plans.values() for each in plan.forecasts()))
     _walk([*plans.values()], o.place(), tell)
-    cards = {plan.settings.out: carry_out_plan(plan, options) for plan in plans.values()}
+    cards = {plan.settings.out: carry_out_plan(plan) for plan in plans.values()}
     compared = compare([*cards], out=o.out, progress=tell)
     headlines = {card.agent: card.headline for card in cards.values()}
     return replace(

@@ -10,8 +10,9 @@ from typing import Any
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents import listed_names
 from goalmeter.card.evaluate import MEASURES, carry_out_plan, plan_of
-from goalmeter.card.measured import SCALES, STANDARD
+from goalmeter.card.measured import SCALES, STANDARD, Settings
 from goalmeter.card.records import CARD_HTML, CARD_JSON
+from goalmeter.card.text import as_text
 from goalmeter.commands.declare import RunOptions, Tell, argument, command, option
 from goalmeter.commands.outcome import Outcome, planned
 from goalmeter.pages.runs import forecast_table
@@ -55,28 +56,30 @@ def measure(o: _MeasureOptions, tell: Tell) -> Outcome:
             f"{' and '.join(f'--{name}' for name in chosen)} given, expected at most one scale"
         )
     require_report_extra()
-    options: dict[str, Any] = {
-        "world": o.world,
-        "scale": chosen[0] if chosen else STANDARD,
-        "without": o.without,
-        "claim": o.claim,
-        "seed": o.seed,
-        "out": o.out or Path("cards") / _folder(o.agent),
-    }
-    plan = plan_of(o.agent, **options, on=o.place(seconds=0.0), progress=tell)
+    settings = Settings(
+        world=o.world,
+        scale=chosen[0] if chosen else STANDARD,
+        without=o.without,
+        claim=o.claim,
+        seed=o.seed,
+        on=o.place(seconds=0.0),
+        out=o.out or Path("cards") / _folder(o.agent),
+        progress=tell,
+    )
+    plan = plan_of(o.agent, settings)
     forecasts = plan.forecasts()
     if o.dry_run:
         return planned(*forecasts)
     _announce(forecast_table(forecasts), tell)
     for each in plan.not_run:
         tell(f"not run: {each.measure}: {each.reason}")
-    card = carry_out_plan(plan, options)
-    out = plan.settings.out.resolve()
+    card = carry_out_plan(plan)
+    out = settings.out.resolve()
     json = card.to_json() | {"report": str(out / CARD_HTML), "results": str(out / CARD_JSON)}
     failed = sum(card.failures.values())
     return Outcome(
         tables=(),
-        text=str(card),
+        text=as_text(card),
         json=json,
         report=out / CARD_HTML,
         incomplete=f"{failed} trials failed; the same command makes them again" if failed else "",
