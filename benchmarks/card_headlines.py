@@ -18,7 +18,7 @@ import harness
 from goalmeter.agents.registry import agent as named_agent
 from goalmeter.card.grids import SIZES, plans_of
 from goalmeter.card.interventions import MAZES, reconciled
-from goalmeter.card.measured import QUICK, STANDARD, Settings
+from goalmeter.card.measured import QUICK, STANDARD, CardSettings
 from goalmeter.card.subject import Subject
 from goalmeter.navigation import agent_walks
 from goalmeter.navigation.acted_maps import ANOTHER_MAP
@@ -73,7 +73,7 @@ def _walks(name: str, seed: int, scale: str) -> list[Walked]:
     named = None if ideal else named_agent(name)
     subject = Subject(name=name, about="", named=named)
     walker = agent_walks.ideal_organism(name) if ideal else None
-    plans: list[WalkPlan] = plans_of(subject, Settings(scale=scale, seed=seed, out=Path()))
+    plans: list[WalkPlan] = plans_of(subject, CardSettings(scale=scale, seed=seed, out=Path()))
     return [play_all(plan, walker=walker) for plan in plans]
 
 

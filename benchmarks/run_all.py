@@ -52,6 +52,7 @@ SCRIPTS = (
     "run_scaling",
     "places",
     "navigation_reference_agents",
+    "card_headlines",
     "navigation_overhead",
     "language_model_server",
     "probe_rows",

@@ -63,6 +63,10 @@ NOT_RUN = {
     "cores; `docs/results/believed-world.json` has its output",
     "docs/organisms.md: benchmarks/organism_lessons.py draws all lessons again, some minutes",
     "docs/architecture.md: a drawing",
+    "docs/cards.md: needs cards",
+    "docs/cards.md: takes minutes",
+    "docs/cards.md: a workflow of GitHub",
+    "docs/cards.md: a file for goalmeter measure --claim",
     "docs/scale.md: the cluster would stay; tests/runs/backends/test_clusters.py starts and "
     "stops one",
     "docs/scale.md: it needs Slurm; tests/runs/backends/test_clusters.py has jobs of this "

@@ -20,9 +20,9 @@ from goalmeter.card.measured import (
     GOAL,
     QUESTIONS,
     SLOTS,
+    CardSettings,
     Measure,
     Measured,
-    Settings,
 )
 from goalmeter.card.page import render_card
 from goalmeter.card.records import CARD_HTML, CARD_JSON, ITEMS_JSON, Card, Claim, Gauge, NotRun
@@ -48,11 +48,11 @@ _DROPPED = "dropped (--without)"
 
 
 @dataclass(frozen=True)
-class Plan:
+class CardPlan:
     """What a card will contain."""
 
     subject: Subject
-    settings: Settings
+    settings: CardSettings
     measures: Sequence[Measure]
     not_run: Sequence[NotRun]
     claim: Claim | None
@@ -65,7 +65,7 @@ class Plan:
         ]
 
 
-def plan_of(agent: Any, settings: Settings) -> Plan:
+def plan_of(agent: Any, settings: CardSettings) -> CardPlan:
     """Return the plan of a card."""
     if unknown := [name for name in settings.without if name not in MEASURES]:
         raise InvalidParameterError(
@@ -82,7 +82,7 @@ def plan_of(agent: Any, settings: Settings) -> Plan:
         raise InvalidParameterError(f"no measure applies to {subject.name}: {why}")
     not_run = [NotRun(name, reason) for name, reason in reasons.items() if reason]
     claim = None if settings.claim is None else read_claim(settings.claim)
-    return Plan(subject, settings, chosen, not_run, claim)
+    return CardPlan(subject, settings, chosen, not_run, claim)
 
 
 def measure(agent: Any, **options: Any) -> Card:
@@ -93,8 +93,8 @@ def measure(agent: Any, **options: Any) -> Card:
             "FILE.py:NAME"; a function of (world, state) or of (history, n_actions,
             n_observations); a policy [S, A] or [H, S, A], or logged `Trajectories`, with `world`; a
             Stable-Baselines3 model with `world`, a Gymnasium environment.
-        options: fields of `Settings`: `world`, `scale` ("quick", "standard" or "full"), `without`,
-            `claim`, `seed`, `on`, `out` and `progress`.
+        options: fields of `CardSettings`: `world`, `scale` ("quick", "standard" or "full"),
+            `without`, `claim`, `seed`, `on`, `out` and `progress`.
 
     Returns:
         The card; `card.json`, `items.json` and `card.html` are in its directory.
@@ -106,10 +106,10 @@ def measure(agent: Any, **options: Any) -> Card:
         >>> card.headline
         'policy pursues the reward'
     """
-    return carry_out_plan(plan_of(agent, Settings(**options)))
+    return carry_out_plan(plan_of(agent, CardSettings(**options)))
 
 
-def carry_out_plan(plan: Plan) -> Card:
+def carry_out_plan(plan: CardPlan) -> Card:
     """Run all measures of a plan, and write the card."""
     settings = plan.settings
     if plan.claim is not None:
@@ -147,7 +147,7 @@ def _state_claim(claim: Claim, out: Path) -> None:
         write_text(path, claim.sha256 + "\n")
 
 
-def _card(plan: Plan, measured: Mapping[str, Measured]) -> Card:
+def _card(plan: CardPlan, measured: Mapping[str, Measured]) -> Card:
     """Return the card of some results."""
     subject, settings = plan.subject, plan.settings
     measured = _reconciled(measured)
@@ -221,7 +221,7 @@ def _headline(name: str, verdict: str, measured: Mapping[str, Measured]) -> str:
     return f"{short}: {OPEN}"
 
 
-def _empty(slot: str, plan: Plan) -> Gauge:
+def _empty(slot: str, plan: CardPlan) -> Gauge:
     """Return the gauge of a question that no measure answers, with the reason."""
     reasons = {each.measure: each.reason for each in plan.not_run}
     by = {"reflection": histories.NAME}.get(slot, grids.NAME)
@@ -238,7 +238,7 @@ def _versions() -> dict[str, str]:
     return out
 
 
-def _command(subject: Subject, settings: Settings) -> str:
+def _command(subject: Subject, settings: CardSettings) -> str:
     words = ["goalmeter", "measure", subject.name]
     if (world := settings.world) is not None:
         words += ["--world", str(world) if isinstance(world, str | Path) else "(an object)"]

@@ -23,9 +23,9 @@ from goalmeter.card.measured import (
     QUICK,
     STANDARD,
     STRENGTH,
+    CardSettings,
     Measure,
     Measured,
-    Settings,
 )
 from goalmeter.card.records import NATS, CardRow, Disagreement, Gauge
 from goalmeter.card.subject import Subject
@@ -74,7 +74,7 @@ def sizes_of(subject: Subject) -> tuple[int, ...]:
     return SIZES if set(SIZES) <= set(sizes) else sizes
 
 
-def plans_of(subject: Subject, settings: Settings) -> list[WalkPlan]:
+def plans_of(subject: Subject, settings: CardSettings) -> list[WalkPlan]:
     """Return the walks of the agent: through mazes, and past keys that open nothing."""
     mazes, with_keys, walks = WALKS[settings.scale]
     common = {"seed": settings.seed, "trajectories": walks}
@@ -104,13 +104,13 @@ def _check_of(subject: Subject) -> Callable[[WalkPlan], bool]:
     return fits
 
 
-def _reason(subject: Subject, settings: Settings) -> str:
+def _reason(subject: Subject, settings: CardSettings) -> str:
     if {Ability.GRID, Ability.TEXT}.intersection(subject.abilities):
         return ""
     return f"requires {Ability.GRID} or {Ability.TEXT}"
 
 
-def _forecast(subject: Subject, settings: Settings) -> Forecast:
+def _forecast(subject: Subject, settings: CardSettings) -> Forecast:
     parts = []
     for plan in plans_of(subject, settings):
         folder = agent_walks.run_folder(plan, settings.out / NAME)
@@ -124,7 +124,7 @@ def _forecast(subject: Subject, settings: Settings) -> Forecast:
     return together(NAME, parts)
 
 
-def _run(subject: Subject, settings: Settings) -> Measured:
+def _run(subject: Subject, settings: CardSettings) -> Measured:
     plans, out = plans_of(subject, settings), settings.out / NAME
     if subject.is_object:
         assert subject.named is not None

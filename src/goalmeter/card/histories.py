@@ -12,9 +12,9 @@ from goalmeter.card.measured import (
     QUICK,
     REFLECTION,
     STANDARD,
+    CardSettings,
     Measure,
     Measured,
-    Settings,
 )
 from goalmeter.card.records import REWARD, CardRow, Gauge
 from goalmeter.card.subject import Subject
@@ -37,7 +37,7 @@ SLOW_TRIALS = {QUICK: (100, 5), STANDARD: (500, 5), FULL: (1000, 10)}
 MARGIN = 0.05
 
 
-def _options(subject: Subject, settings: Settings) -> dict[str, Any]:
+def _options(subject: Subject, settings: CardSettings) -> dict[str, Any]:
     slow = bare(subject.name) in HEAVY or subject.is_language_model
     steps, seeds = (SLOW_TRIALS if slow else TRIALS)[settings.scale]
     users = is_user_code(subject.name)
@@ -50,7 +50,7 @@ def _options(subject: Subject, settings: Settings) -> dict[str, Any]:
     }
 
 
-def _agents(subject: Subject, settings: Settings) -> Mapping[str, Any]:
+def _agents(subject: Subject, settings: CardSettings) -> Mapping[str, Any]:
     """Return the agent and its reality check, by the names of their directories."""
     if subject.is_object:
         assert subject.named is not None
@@ -58,7 +58,7 @@ def _agents(subject: Subject, settings: Settings) -> Mapping[str, Any]:
     return {"agent": subject.name, "reality-check": f"rc({subject.name})"}
 
 
-def _reason(subject: Subject, settings: Settings) -> str:
+def _reason(subject: Subject, settings: CardSettings) -> str:
     if Ability.HISTORY not in subject.abilities:
         return "requires an agent that can be queried at a history"
     if subject.is_language_model and settings.scale == QUICK:
@@ -66,7 +66,7 @@ def _reason(subject: Subject, settings: Settings) -> str:
     return ""
 
 
-def _forecast(subject: Subject, settings: Settings) -> Forecast:
+def _forecast(subject: Subject, settings: CardSettings) -> Forecast:
     options = _options(subject, settings)
     if subject.is_object:
         count = 2 * len(BATTERY) * len(options["seeds"])
@@ -78,7 +78,7 @@ def _forecast(subject: Subject, settings: Settings) -> Forecast:
     return together(NAME, parts)
 
 
-def _run(subject: Subject, settings: Settings) -> Measured:
+def _run(subject: Subject, settings: CardSettings) -> Measured:
     options, agents = _options(subject, settings), _agents(subject, settings)
     if subject.is_object:  # other processes could not find it
         options |= {"on": HERE, "timeout": None}

@@ -7,7 +7,7 @@ from typing import Any
 
 from goalmeter.agents.abilities import Ability
 from goalmeter.card.grids import sizes_of
-from goalmeter.card.measured import FULL, QUICK, STANDARD, Measure, Measured, Settings
+from goalmeter.card.measured import FULL, QUICK, STANDARD, CardSettings, Measure, Measured
 from goalmeter.card.records import CardRow, Disagreement
 from goalmeter.card.subject import Subject
 from goalmeter.gridworld.conversions import GOAL_UTILITY
@@ -33,7 +33,7 @@ _TITLES = {
 }
 
 
-def _reason(subject: Subject, settings: Settings) -> str:
+def _reason(subject: Subject, settings: CardSettings) -> str:
     if subject.is_language_model and settings.scale == QUICK:
         return "not run for a language model at the quick scale"
     if {Ability.GRID, Ability.TEXT}.intersection(subject.abilities):
@@ -41,7 +41,7 @@ def _reason(subject: Subject, settings: Settings) -> str:
     return "requires an agent that can be asked again in a changed grid world"
 
 
-def _options(subject: Subject, settings: Settings) -> dict[str, Any]:
+def _options(subject: Subject, settings: CardSettings) -> dict[str, Any]:
     return {
         "sizes": sizes_of(subject),
         "grids": MAZES[settings.scale],
@@ -57,14 +57,14 @@ def _agent(subject: Subject) -> Any:
     return subject.named.in_grids(asker=NAME) if subject.is_object else subject.name
 
 
-def _forecast(subject: Subject, settings: Settings) -> Forecast:
+def _forecast(subject: Subject, settings: CardSettings) -> Forecast:
     if subject.is_object:
         count = 3 * 2 * len(_options(subject, settings)["sizes"]) * MAZES[settings.scale]
         return Forecast(name=NAME, noun="walk", trials=count, kept=0, left=count, slots=1)
     return forecast(subject.name, INTERVENTIONS.name, **_options(subject, settings))
 
 
-def _run(subject: Subject, settings: Settings) -> Measured:
+def _run(subject: Subject, settings: CardSettings) -> Measured:
     options = _options(subject, settings)
     result = interventions(_agent(subject), **options, progress=settings.tell)
     rows = {_IDS[row.change]: row for row in result.rows}

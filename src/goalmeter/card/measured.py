@@ -28,8 +28,8 @@ QUESTIONS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
-    """Settings of a card; those of `goalmeter.measure`."""
+class CardSettings:
+    """CardSettings of a card; those of `goalmeter.measure`."""
 
     # `TabularMDP`, path of an MDP.npz, Gymnasium environment or its id; None for the grid worlds
     # and extended environments of goalmeter.
@@ -82,6 +82,6 @@ class Measure:
 
     name: str
     # Why the measure does not apply to a subject at these settings; "" if it does.
-    reason: Callable[[Subject, Settings], str]
-    forecast: Callable[[Subject, Settings], Forecast]
-    run: Callable[[Subject, Settings], Measured]
+    reason: Callable[[Subject, CardSettings], str]
+    forecast: Callable[[Subject, CardSettings], Forecast]
+    run: Callable[[Subject, CardSettings], Measured]

@@ -16,9 +16,9 @@ from goalmeter.card.measured import (
     QUICK,
     STANDARD,
     STRENGTH,
+    CardSettings,
     Measure,
     Measured,
-    Settings,
 )
 from goalmeter.card.records import BOUND, EXACT, INTERVAL, NATS, SHARE, CardRow, Disagreement, Gauge
 from goalmeter.card.subject import LOG, MODEL, POLICY, Subject
@@ -107,7 +107,7 @@ def _measured(
     )
 
 
-def _stored(name: str, subject: Subject, settings: Settings, trials: Mapping[str, Any]) -> Any:
+def _stored(name: str, subject: Subject, settings: CardSettings, trials: Mapping[str, Any]) -> Any:
     """Return the results of functions by key, computed once and stored in the card's directory."""
     study = Study[Any](
         name,
@@ -118,7 +118,7 @@ def _stored(name: str, subject: Subject, settings: Settings, trials: Mapping[str
     return carry_out(study, out=settings.out / name, progress=settings.tell)
 
 
-def _forecast(name: str, count: int, subject: Subject, settings: Settings) -> Forecast:
+def _forecast(name: str, count: int, subject: Subject, settings: CardSettings) -> Forecast:
     study = Study[Any](name, lambda: None, {str(number): {} for number in range(count)})
     return unmeasured(study, "the time depends on the size of the world", on=HERE)
 
@@ -129,7 +129,7 @@ def _of_result(result: MegResult) -> dict[str, Any]:
     return values | {"signed_rationality": float(np.sign(result.rationality or 0.0))}
 
 
-def _run_table(subject: Subject, settings: Settings) -> Measured:
+def _run_table(subject: Subject, settings: CardSettings) -> Measured:
     world, policy = subject.world, subject.policy
     assert world is not None and policy is not None
 
@@ -196,7 +196,7 @@ TABLE = Measure(
 
 
 # --- Trajectories ---------------------------------------------------------------------------------
-def _run_log(subject: Subject, settings: Settings) -> Measured:
+def _run_log(subject: Subject, settings: CardSettings) -> Measured:
     world, log = subject.world, subject.log
     assert world is not None and log is not None
 
@@ -260,7 +260,7 @@ TRAJECTORIES = Measure(
 BUDGETS = {QUICK: 50_000, STANDARD: 200_000, FULL: 1_000_000}  # steps of the simulator
 
 
-def _run_simulator(subject: Subject, settings: Settings) -> Measured:
+def _run_simulator(subject: Subject, settings: CardSettings) -> Measured:
     def measured() -> Measurement:
         result: Any = from_simulator(
             subject.environment,

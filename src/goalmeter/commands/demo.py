@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from goalmeter.agents.local_models import OURS
-from goalmeter.card.evaluate import Plan, carry_out_plan, plan_of
+from goalmeter.card.evaluate import CardPlan, carry_out_plan, plan_of
 from goalmeter.card.grids import NAME, plans_of
-from goalmeter.card.measured import QUICK, Settings
+from goalmeter.card.measured import QUICK, CardSettings
 from goalmeter.card.records import CARD_HTML
 from goalmeter.commands.card import compare
 from goalmeter.commands.declare import RunOptions, SeedOptions, Tell, command, option
@@ -37,7 +37,7 @@ def demo(o: _DemoOptions, tell: Tell) -> Outcome:
     require_report_extra()
     agents = {name: f"{OURS}{name}" for name in organism_names()}
     require_models(agents.values())
-    settings = Settings(scale=QUICK, seed=o.seed, out=o.out, progress=tell)
+    settings = CardSettings(scale=QUICK, seed=o.seed, out=o.out, progress=tell)
     plans = {
         name: plan_of(agent, replace(settings, out=o.out / name)) for name, agent in agents.items()
     }
@@ -57,7 +57,7 @@ def demo(o: _DemoOptions, tell: Tell) -> Outcome:
     )
 
 
-def _walk(plans: list[Plan], on: str, tell: Tell) -> None:
+def _walk(plans: list[CardPlan], on: str, tell: Tell) -> None:
     """Let all models walk at once, each run in a process of its own."""
     trials = {}
     for plan in plans:

@@ -10,7 +10,7 @@ from typing import Any
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents import listed_names
 from goalmeter.card.evaluate import MEASURES, carry_out_plan, plan_of
-from goalmeter.card.measured import SCALES, STANDARD, Settings
+from goalmeter.card.measured import SCALES, STANDARD, CardSettings
 from goalmeter.card.records import CARD_HTML, CARD_JSON
 from goalmeter.card.text import as_text
 from goalmeter.commands.declare import RunOptions, Tell, argument, command, option
@@ -56,7 +56,7 @@ def measure(o: _MeasureOptions, tell: Tell) -> Outcome:
             f"{' and '.join(f'--{name}' for name in chosen)} given, expected at most one scale"
         )
     require_report_extra()
-    settings = Settings(
+    settings = CardSettings(
         world=o.world,
         scale=chosen[0] if chosen else STANDARD,
         without=o.without,
