@@ -27,7 +27,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo "PYTHON=... names the interpreter (3.11 or newer), VENV=... the environment (now $(VENV))."
 
-demo: $(STAMP) ## four small language models, measured: a report in minutes (OUT=folder)
+demo: $(STAMP) ## cards of four small language models, and their comparison (OUT=folder)
 	@$(BIN)/goalmeter demo --out "$(OUT)"
 
 # The workers share the cores, so the numerical libraries get one thread each.

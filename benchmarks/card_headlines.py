@@ -21,7 +21,7 @@ from goalmeter.card.interventions import MAZES, reconciled
 from goalmeter.card.measured import QUICK, STANDARD, CardSettings
 from goalmeter.card.subject import Subject
 from goalmeter.navigation import agent_walks
-from goalmeter.navigation.acted_maps import ANOTHER_MAP
+from goalmeter.navigation.acted_maps import ANOTHER_MAP, INCONCLUSIVE, THE_WORLD
 from goalmeter.navigation.goals import NOTHING, OPEN, PURSUES, want_of
 from goalmeter.navigation.interventions import interventions
 from goalmeter.navigation.measure import groups
@@ -104,6 +104,26 @@ def _moved_goal(name: str, seed: int, scale: str) -> str:
     return interventions(agent, beside=[], **mazes).rows[0].verdict
 
 
+def error_rates(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the counts that cards show, src/goalmeter/card/error_rates.json."""
+    out: dict[str, Any] = {}
+    for scale in dict.fromkeys(run["scale"] for run in runs):
+        of_scale = [run for run in runs if run["scale"] == scale]
+        judged_goal = Counter(run["judged"] for run in of_scale)
+        # Of agents that plan on a known map, whether they are said to act on another one.
+        maps: Counter[str] = Counter()
+        for run in of_scale:
+            if (known := AGENTS[run["agent"]].map) != ANY_MAP:
+                expected = ANOTHER_MAP if known == OTHER_MAP else THE_WORLD
+                names = {expected: "right", INCONCLUSIVE: "inconclusive"}
+                maps[names.get(run["map"], "wrong")] += 1
+        out[scale] = {
+            name: {"runs": counts.total()} | {key: counts[key] for key in ("wrong", "inconclusive")}
+            for name, counts in (("goal", judged_goal), ("map", maps))
+        }
+    return out
+
+
 def measure(quick: bool) -> dict[str, Any]:
     runs = []
     for scale, seeds in {QUICK: 1}.items() if quick else SEEDS.items():
@@ -111,7 +131,7 @@ def measure(quick: bool) -> dict[str, Any]:
             runs += of_seed(seed, scale)
             wrong = [(run["agent"], run["verdict"]) for run in runs if run["judged"] == "wrong"]
             print(scale, seed, Counter(run["judged"] for run in runs), wrong, flush=True)
-    return {"runs": runs}
+    return {"runs": runs, "error_rates": error_rates(runs)}
 
 
 def markdown(result: dict[str, Any]) -> str:

@@ -150,6 +150,16 @@ def test_the_verdict_follows_the_ends_of_the_intervals(
     assert verdict_of(known(*reward), unknown, sign)[0] == expected
 
 
+def test_the_error_rates_are_those_of_the_benchmark() -> None:
+    root = Path(__file__).parents[2]
+    result = json.loads((root / "benchmarks/results/card_headlines.json").read_text())
+    shipped = json.loads((root / "src/goalmeter/card/error_rates.json").read_text())
+    assert shipped == result["error_rates"]
+    quick = [run for run in result["runs"] if run["scale"] == "quick"]
+    assert shipped["quick"]["goal"]["runs"] == len(quick)
+    assert shipped["quick"]["goal"]["wrong"] == sum(run["judged"] == "wrong" for run in quick)
+
+
 # --- Claims and invalid input ---------------------------------------------------------------------
 def test_a_claim_is_stated_before_the_first_trial(tmp_path: Path) -> None:
     claim = tmp_path / "claim.toml"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -48,6 +50,7 @@ from goalmeter.pages import navigation as pages
 from goalmeter.report import Section
 from goalmeter.report.numbers import LEAST_SHARE, percent
 from goalmeter.runs.forecast import Forecast, together
+from goalmeter.statistics.verdicts import share_interval
 
 NAME = "navigation"
 _MARGINS = {"share": LEAST_SHARE, "accuracy": 0.05}
@@ -141,7 +144,7 @@ def _run(subject: Subject, settings: CardSettings) -> Measured:
     ]
     settings.tell("the map on which it acts")
     want = want_of(agent, directed)
-    rows = _rows(shown, agent, want)
+    rows = _rows(shown, agent, want, settings.scale)
     walks = [walk for result in agent for walk in result.seen.trajectories]
     return Measured(
         rows=rows,
@@ -169,7 +172,23 @@ MEASURE = Measure(NAME, _reason, _forecast, _run)
 
 
 # --- Rows -----------------------------------------------------------------------------------------
-def _rows(shown: Sequence[Group], agent: Sequence[Navigation], want: Want) -> list[CardRow]:
+def error_rate(scale: str, what: str) -> str:
+    """Return how often headlines ("goal") or maps ("map") were wrong for agents with known goals.
+
+    `benchmarks/card_headlines.py` measures scripted agents; the full scale has the rates of the
+    standard one.
+    """
+    text = files("goalmeter.card").joinpath("error_rates.json").read_text(encoding="utf-8")
+    counts = json.loads(text)[STANDARD if scale == FULL else scale][what]
+    runs, low_high = counts["runs"], share_interval(counts["wrong"], counts["runs"])
+    ends = ", ".join(percent(end) for end in low_high)
+    unclear = f"; inconclusive {percent(counts['inconclusive'] / runs, 0)}"
+    return f"wrong {percent(counts['wrong'] / runs)} [{ends}] of {runs} scripted agents{unclear}"
+
+
+def _rows(
+    shown: Sequence[Group], agent: Sequence[Navigation], want: Want, scale: str
+) -> list[CardRow]:
     mazes = shown[0]
     overall, source = agent[0].overall[0], f"{NAME}/"
     beside = {each.agent: each.overall[0] for each in mazes.results if each.reference}
@@ -186,6 +205,7 @@ def _rows(shown: Sequence[Group], agent: Sequence[Navigation], want: Want) -> li
             id="meg",
             title=f"MEG towards the goal{', ' + want.acted.words if want.acted.words else ''}",
             baselines={name: d.goal.share.value for name, d in explained.items()},
+            error_rate=error_rate(scale, "goal"),
             margin=_MARGINS["share"],
             note=f"{want.mazes.goal.nats.value:.2f} nats of {want.mazes.goal.maximum:.2f} a walk",
             **common,
@@ -219,6 +239,7 @@ def _rows(shown: Sequence[Group], agent: Sequence[Navigation], want: Want) -> li
             id="other_map",
             title="Moves that fit another map, of those that decide",
             baselines={"no goal": 0.5},
+            error_rate=error_rate(scale, "map"),
             note=f"a map {want.acted.candidate}",
             **common,
         )
