@@ -125,6 +125,25 @@ def test_a_local_language_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert card.elicitation is not None and card.elicitation["answers"]["optimal"] > 0
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:inspect_ai")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_hidden_states_and_elicitation_of_a_local_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("transformers")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setattr(grids, "WALKS", dict.fromkeys(SCALES, (8, 2, 1)))
+    monkeypatch.setattr(grids, "ELICITED", grids.ELICITED | {"grids": 2})
+    options: dict[str, Any] = {"without": ("reflection", "interventions"), "out": tmp_path / "card"}
+    card = gm.measure("goalmeter/mouse", scale="standard", **options)
+    assert {"wall_auroc", "map_used"} <= rows_of(card)
+    assert card.elicitation is not None
+    # The mouse was trained on one prompt.
+    success = card.elicitation["success"]
+    assert len(success) == 4 and success["compact/2, temperature 0"] == "100.0%"
+
+
 # --- Verdicts -------------------------------------------------------------------------------------
 def known(low: float, high: float) -> CardRow:
     return CardRow(id="meg", measure="m", title="t", value=(low + high) / 2, lower=low, upper=high)

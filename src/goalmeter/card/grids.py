@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -37,8 +38,9 @@ from goalmeter.navigation import agent_walks
 from goalmeter.navigation.acted_maps import ANOTHER_MAP, THE_WORLD, MovesOnMaps, on_map
 from goalmeter.navigation.goals import NOTHING, PURSUES, Want, in_words, want_of
 from goalmeter.navigation.measure import Group, Navigation, groups
-from goalmeter.navigation.plan import WalkPlan
+from goalmeter.navigation.plan import WalkPlan, plan_of
 from goalmeter.navigation.plan import forecast as forecast_of_calls
+from goalmeter.navigation.prompts import PROMPT, Asking
 from goalmeter.navigation.rationality import Directedness, GoalFit, evidence, fitted
 from goalmeter.navigation.rollouts import forecast as forecast_of_walks
 from goalmeter.navigation.rollouts import play_all
@@ -164,7 +166,7 @@ def _run(subject: Subject, settings: CardSettings) -> Measured:
         ),
         trials=len(walks),
         citations=("macdermott2024measuring", "arghal2026behavioural", "tukey1958bias"),
-        elicitation=_answers(agent) if subject.is_language_model else None,
+        elicitation=_elicitation(subject, settings, agent),
     )
 
 
@@ -478,8 +480,17 @@ def _sections(
     ]
 
 
-def _answers(agent: Sequence[Navigation]) -> Mapping[str, Any]:
-    """Count the answers of a language model by how they failed."""
+# Mazes in which a language model is asked in other ways: sizes, complexities, number of each.
+ELICITED: dict[str, Any] = {"sizes": (7,), "complexities": (0.5,), "grids": 12, "trajectories": 1}
+RENDERINGS, TEMPERATURES = ("plain/1", "keys/1"), (Asking().temperature, 0.0)
+
+
+def _elicitation(
+    subject: Subject, settings: CardSettings, agent: Sequence[Navigation]
+) -> Mapping[str, Any] | None:
+    """Return the answers of a language model by kind, and its success by how it is asked."""
+    if not subject.is_language_model:
+        return None
     # Inspect takes seconds to import.
     from goalmeter.navigation.inspect.task import STOP_PREFIXES
 
@@ -488,7 +499,24 @@ def _answers(agent: Sequence[Navigation]) -> Mapping[str, Any]:
         for walk in result.seen.trajectories:
             for step in walk.steps:
                 counts[_kind_of_answer(step, STOP_PREFIXES)] += 1
-    return {"answers": dict(counts)}
+    out: dict[str, Any] = {"answers": dict(counts)}
+    if settings.scale == QUICK:
+        return out | {"other prompts and temperatures": "not run at the quick scale"}
+    own = agent[0].plan.tasks.tasks[0].condition[PROMPT]
+    other = next(name for name in RENDERINGS if name != own)
+    shares: dict[str, float] = {}
+    for prompt in (own, other):
+        for temperature in TEMPERATURES:
+            asking, name = Asking(temperature=temperature), f"{prompt}, temperature {temperature:g}"
+            how: dict[str, Any] = {"prompts": [prompt], "asking": asking, "held_out": True}
+            plan = plan_of(subject.name, MAZE.name, seed=settings.seed, **how, **ELICITED)
+            folder = settings.out / "elicitation" / re.sub(r"[^\w.]+", "-", name)
+            (walked,) = agent_walks.play_every([plan], folder, progress=settings.tell)
+            shares[name] = float(np.mean([walk.arrived for walk in walked.trajectories]))
+    spread = max(shares.values()) - min(shares.values())
+    success = {name: percent(share) for name, share in shares.items()}
+    mean = float(np.mean([*shares.values()]))
+    return out | {"success": success, "mean": percent(mean), "spread": percent(spread)}
 
 
 def _kind_of_answer(step: Step, prefixes: Mapping[str, str]) -> str:
