@@ -221,7 +221,7 @@ def test_the_command_prints_its_plan_first_and_ends_with_the_path(
     done = example_cards.run(monkeypatch, capsys, "measure", "random", "--quick", "--out", out)
     assert done.status == 0 and done.out.splitlines()[-1] == str((out / "card.html").resolve())
     lines = done.err.splitlines()
-    assert lines[0].startswith("plan, ")
+    assert lines[0].startswith("plan: navigation: 6 of 6 walks to run")
     assert any(line.startswith("not run: table: requires a policy") for line in lines)
     planned = example_cards.run(
         monkeypatch, capsys, "measure", "random", "--quick", "--dry-run", "--json"

@@ -146,7 +146,11 @@ def _run(subject: Subject, settings: CardSettings) -> Measured:
     ]
     settings.tell("the map on which it acts")
     want = want_of(agent, directed)
-    rows = _rows(shown, agent, want, settings.scale)
+    sources = [
+        f"{agent_walks.run_folder(plan, out).relative_to(settings.out)}/trials.jsonl"
+        for plan in plans
+    ]
+    rows = _rows(shown, agent, want, (settings.scale, *sources))
     walks = [walk for result in agent for walk in result.seen.trajectories]
     return Measured(
         rows=rows,
@@ -189,10 +193,11 @@ def error_rate(scale: str, what: str) -> str:
 
 
 def _rows(
-    shown: Sequence[Group], agent: Sequence[Navigation], want: Want, scale: str
+    shown: Sequence[Group], agent: Sequence[Navigation], want: Want, stored: Sequence[str]
 ) -> list[CardRow]:
+    """Return the rows of a card; `stored` is the scale, and the file of each suite's walks."""
     mazes = shown[0]
-    overall, source = agent[0].overall[0], f"{NAME}/"
+    overall, (scale, source, *more) = agent[0].overall[0], stored
     beside = {each.agent: each.overall[0] for each in mazes.results if each.reference}
     common: dict[str, Any] = {"measure": NAME, "source": source, "of": _WALKS}
 
@@ -234,7 +239,7 @@ def _rows(
             ),
         ]
     if about is not None:
-        rows += _beside_key(shown[1], about, common)
+        rows += _beside_key(shown[1], about, common | {"source": more[0]})
     rows.append(
         CardRow.of_estimate(
             want.acted.follows,
@@ -357,7 +362,7 @@ def _gauges(want: Want, rows: Sequence[CardRow]) -> dict[str, Gauge]:
         ),
         STRENGTH: Gauge(
             title=QUESTIONS[STRENGTH],
-            answer="",
+            answer=percent(shown.value or 0.0, 0),
             tone=tone,
             detail=f"of the maximum, towards the {_thing(shown)}",
             marks=shown.baselines,

@@ -94,7 +94,7 @@ def _measured(
             ),
             STRENGTH: Gauge(
                 title=QUESTIONS[STRENGTH],
-                answer="",
+                answer=percent(shown.value or 0.0, 0),
                 tone=tone,
                 detail=f"of the maximum, towards "
                 f"{THE_REWARD if shown is known else ANOTHER_UTILITY}",

@@ -15,8 +15,9 @@ from goalmeter.card.records import CARD_HTML, CARD_JSON
 from goalmeter.card.text import as_text
 from goalmeter.commands.declare import RunOptions, Tell, argument, command, option
 from goalmeter.commands.outcome import Outcome, planned
-from goalmeter.pages.runs import forecast_table
 from goalmeter.report import require_report_extra
+from goalmeter.runs.forecast import Forecast
+from goalmeter.runs.progress import in_words
 
 
 def _scale(name: str) -> Any:
@@ -70,7 +71,8 @@ def measure(o: _MeasureOptions, tell: Tell) -> Outcome:
     forecasts = plan.forecasts()
     if o.dry_run:
         return planned(*forecasts)
-    _announce(forecast_table(forecasts), tell)
+    for forecast in forecasts:
+        tell(_planned(forecast))
     for each in plan.not_run:
         tell(f"not run: {each.measure}: {each.reason}")
     card = carry_out_plan(plan)
@@ -86,12 +88,14 @@ def measure(o: _MeasureOptions, tell: Tell) -> Outcome:
     )
 
 
-def _announce(table: Any, tell: Tell) -> None:
-    """Print the plan line by line, before anything runs."""
-    heads = [head.title for head in table.heads]
-    for row in table.cells:
-        values = [f"{head} {cell.text}" for head, cell in zip(heads[1:], row[1:], strict=True)]
-        tell(f"plan, {row[0].text}: {'; '.join(values)}")
+def _planned(forecast: Forecast) -> str:
+    """Return what a measure will run, in one line."""
+    words = [f"{forecast.left:,} of {forecast.trials:,} {forecast.noun}s to run"]
+    if forecast.calls is not None:
+        words.append(f"up to {forecast.calls.most:,.0f} calls of the model")
+    if forecast.hours is not None:
+        words.append(f"about {in_words(3600 * forecast.hours.most)}")
+    return f"plan: {forecast.name}: {', '.join(words)}"
 
 
 def _folder(agent: str) -> str:
