@@ -305,7 +305,9 @@ def test_what_is_not_run_is_known() -> None:
 # Picture of a page -> the test that draws it again.
 PICTURES = {
     "docs/images/cliffworld.svg": "tests/studies/test_meg_cliffworld.py::"
-    "test_the_picture_of_the_readme_is_figure_3b"
+    "test_the_picture_of_the_readme_is_figure_3b",
+    "docs/images/card.png": "tests/card/test_browser.py::"
+    "test_the_picture_of_the_readme_is_the_first_screen_of_a_card",
 }
 
 

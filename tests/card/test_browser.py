@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from goalmeter.card.page import render_card
-from goalmeter.card.records import Card
+from goalmeter.card.records import Card, read_card
 
 from ..report.browsing import asked
 from ..report.browsing import browser as browser  # a fixture
 from .invented import LANGUAGE_MODEL, POLICY, details, maze
 
 pytestmark = pytest.mark.browser
+ROOT = Path(__file__).parents[2]
 SCRIPT = """
   const boxes = [...page.querySelectorAll("#first-screen *")].map(e => e.getBoundingClientRect());
   const over = [];
@@ -66,3 +67,15 @@ def test_the_first_screen_fits_and_everybody_can_read_the_card(
     inner, scrolled, height = seen["page"]
     assert inner == width and scrolled <= inner
     assert width == 400 or height < 20_000
+
+
+def test_the_picture_of_the_readme_is_the_first_screen_of_a_card() -> None:
+    """The picture was taken of this card; the README has its numbers."""
+    card = read_card(ROOT / "docs" / "results" / "card-mole.json")
+    readme = (ROOT / "README.md").read_text("utf-8")
+    own, world = card.row("meg"), card.row("meg_world")
+    assert own is not None and world is not None and own.value and world.value
+    assert f"({world.value:.0%} of the maximum)" in readme and f"({own.value:.0%})" in readme
+    assert card.headline.removeprefix("mole pursues ") in readme.replace("\n", " ")
+    picture = (ROOT / "docs" / "images" / "card.png").read_bytes()
+    assert picture[:8] == b"\x89PNG\r\n\x1a\n" and picture[16:20] == (1280).to_bytes(4, "big")

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from card.example_cards import card, write
 
 import goalmeter as gm
-from goalmeter.commands.outcome import Outcome
+from goalmeter.card.evaluate import CardPlan
+from goalmeter.card.records import Card
 
 Run = Callable[..., Any]
 
@@ -23,6 +25,10 @@ def test_version_and_help(run: Run) -> None:
         "meg mdp",
         "meg causal",
         "meg simulator",
+        "measure",
+        "compare",
+        "card",
+        "cite",
         "demo",
         "reflect",
         "report",
@@ -37,7 +43,7 @@ def test_version_and_help(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [
-        (["measure", "greedy"], "The measures are meg, reflect, navigate and probe"),
+        (["assess", "greedy"], "The measures are meg, reflect, navigate and probe"),
         (["navgate"], "Did you mean 'navigate'?"),
         (["meg", "mdq"], "Did you mean 'mdp'?"),
         (["./folder"], "A command comes first, such as goalmeter report or navigate ./folder."),
@@ -52,24 +58,25 @@ def test_what_was_meant_is_suggested(run: Run, arguments: list[str], hint: str) 
     assert done.status == 2 and done.out == "" and hint in done.err
 
 
-def test_the_demo_ends_with_the_path_of_its_report(
+def test_the_demo_ends_with_the_path_of_the_comparison(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """What the demo measures, and its summary, are tested in tests/studies/test_demo.py."""
+    """What a card measures is tested in tests/card."""
     seeds = []
 
-    def demo(out: Path, *, seed: int, on: str, progress: Callable[[str], None]) -> Outcome:
-        seeds.append(seed)
-        progress("walking")
-        report = (out / "report.html").resolve()
-        return Outcome(tables=(), json={"report": str(report)}, report=report, text="- summary")
+    def carry_out(plan: CardPlan) -> Card:
+        seeds.append(plan.settings.seed)
+        made = card(plan.subject.name, headline=f"{plan.subject.name} pursues the goal")
+        write(plan.settings.out, made)
+        return made
 
-    monkeypatch.setattr("goalmeter.demo.run.demo", demo)
-    report = str((tmp_path / "new" / "report.html").resolve())
-    done = run("demo", "--out", tmp_path / "new")
-    assert done == (0, f"- summary\n\n{report}\n", "walking\n")
-    done = run("demo", "--out", tmp_path / "new", "--json", "--seed", "3")
-    assert json.loads(done.out) == {"report": report} and seeds == [0, 3]
+    monkeypatch.setattr("goalmeter.commands.demo.carry_out_plan", carry_out)
+    done = run("demo", "--out", tmp_path / "new", "--seed", "3", "--on", "here")
+    report = (tmp_path / "new" / "report.html").resolve()
+    assert done.status == 0 and report.is_file() and seeds == [3] * 4
+    lines = done.out.splitlines()
+    mole = tmp_path / "new" / "mole" / "card.html"
+    assert lines[0] == f"- goalmeter/mole pursues the goal: {mole}" and lines[-1] == str(report)
 
 
 @pytest.mark.slow
