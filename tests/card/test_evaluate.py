@@ -12,7 +12,7 @@ from card import example_cards
 
 import goalmeter as gm
 from goalmeter._errors import InvalidParameterError
-from goalmeter.card import grids, histories, interventions, worlds
+from goalmeter.card import grids, hidden, histories, interventions, worlds
 from goalmeter.card.measured import SCALES
 from goalmeter.card.records import BOUND, EXACT, CardRow, read_card
 from goalmeter.card.worlds import verdict_of
@@ -135,6 +135,8 @@ def test_hidden_states_and_elicitation_of_a_local_model(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setattr(grids, "WALKS", dict.fromkeys(SCALES, (8, 2, 1)))
     monkeypatch.setattr(grids, "ELICITED", grids.ELICITED | {"grids": 2})
+    little = {"layers": (1,), "interventions": ("knock-out",), "use_decisions": 12}
+    monkeypatch.setattr(hidden, "OPTIONS", hidden.OPTIONS | little)
     options: dict[str, Any] = {"without": ("reflection", "interventions"), "out": tmp_path / "card"}
     card = gm.measure("goalmeter/mouse", scale="standard", **options)
     assert {"wall_auroc", "map_used"} <= rows_of(card)

@@ -21,7 +21,7 @@ from goalmeter.runs.forecast import Forecast
 from goalmeter.statistics.clusters import Estimate
 
 NAME = "hidden-states"
-_PARTS = ("maps", "use")
+OPTIONS: dict[str, Any] = {"parts": ("maps", "use")}  # of the probe
 
 
 def _reason(subject: Subject, settings: CardSettings) -> str:
@@ -40,7 +40,7 @@ def _mazes(subject: Subject, settings: CardSettings) -> Path:
 def _forecast(subject: Subject, settings: CardSettings) -> Forecast:
     run = _mazes(subject, settings)
     if (run / "run.json").exists():
-        return forecast(run, parts=_PARTS)
+        return forecast(run, **OPTIONS)
     assumed = ("known after the walks; some minutes on two cores for a small model",)
     return Forecast(name=NAME, noun="probe", trials=1, kept=0, left=1, slots=1, assumed=assumed)
 
@@ -48,7 +48,7 @@ def _forecast(subject: Subject, settings: CardSettings) -> Forecast:
 def _run(subject: Subject, settings: CardSettings) -> Measured:
     run, source = _mazes(subject, settings), f"{grids.NAME}/.../probe/result.json"
     common: dict[str, Any] = {"measure": NAME, "of": "grids", "source": source}
-    found = measure(run, parts=_PARTS, seed=settings.seed, progress=settings.tell)
+    found = measure(run, **OPTIONS, seed=settings.seed, progress=settings.tell)
     rows = [*_map_rows(found, common), *_use_rows(found, common)]
     if settings.scale == FULL:
         rows += _utility_rows(run, settings, common)
