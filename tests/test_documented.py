@@ -341,6 +341,14 @@ def test_the_table_of_skill_is_that_of_the_benchmark() -> None:
     assert foreign_rows(shown) == []
 
 
+def test_the_table_of_headlines_is_that_of_the_benchmark() -> None:
+    shown = [
+        t for t in TABLES if t.page == "docs/cards.md" and t.cells[0][:2] == ("scale", "agent")
+    ]
+    assert len(shown) == 1 and len(shown[0].cells) == 1 + 2 * 9
+    assert foreign_rows(shown) == []
+
+
 def foreign_rows(tables: list[Rows]) -> list[tuple[str, ...]]:
     """Return the rows of tables that are not on the page of benchmarks."""
     benchmarks = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8").splitlines()
