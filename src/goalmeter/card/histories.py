@@ -30,16 +30,17 @@ from goalmeter.runs.forecast import Forecast, together
 from goalmeter.statistics.verdicts import Verdict, verdict
 
 NAME = "reflection"
-# Steps and seeds; of agents that train or are language models.
+# Steps and seeds; of agents that train; of language models, whose context may hold few steps.
 TRIALS = {QUICK: (150, 5), STANDARD: (500, 10), FULL: (1000, 10)}
 SLOW_TRIALS = {QUICK: (100, 5), STANDARD: (500, 5), FULL: (1000, 10)}
+MODEL_TRIALS = {STANDARD: (50, 5), FULL: (60, 10)}
 # Difference to the reality check that counts as none, in reward per step.
 MARGIN = 0.05
 
 
 def _options(subject: Subject, settings: CardSettings) -> dict[str, Any]:
-    slow = bare(subject.name) in HEAVY or subject.is_language_model
-    steps, seeds = (SLOW_TRIALS if slow else TRIALS)[settings.scale]
+    trials = SLOW_TRIALS if bare(subject.name) in HEAVY else TRIALS
+    steps, seeds = (MODEL_TRIALS if subject.is_language_model else trials)[settings.scale]
     users = is_user_code(subject.name)
     return {
         "environments": [environment.name for environment in BATTERY],
