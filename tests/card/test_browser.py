@@ -73,7 +73,7 @@ def test_the_picture_of_the_readme_is_the_first_screen_of_a_card() -> None:
     """The picture was taken of this card; the README has its numbers."""
     card = read_card(ROOT / "docs" / "results" / "card-mole.json")
     readme = (ROOT / "README.md").read_text("utf-8")
-    own, world = card.row("meg"), card.row("meg_world")
+    own, world = card.row("meg_own_map"), card.row("meg")
     assert own is not None and world is not None and own.value and world.value
     assert f"({world.value:.0%} of the maximum)" in readme and f"({own.value:.0%})" in readme
     assert card.headline.removeprefix("mole pursues ") in readme.replace("\n", " ")

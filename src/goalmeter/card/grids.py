@@ -61,6 +61,7 @@ SIZES, COMPLEXITIES, ALL_SIZES = (7, 9), (0.5, 1.0), (5, 7, 9, 11, 13)
 WALKS = {QUICK: (10, 40, 1), STANDARD: (25, 100, 2), FULL: (50, 200, 4)}
 _PICTURES = 10  # number of walks that are drawn at random
 _WALKS = "mazes"  # unit of the intervals
+OWN_MAP = "meg_own_map"  # row of the MEG on the map on which the agent acts, if it is another one
 
 
 def sizes_of(subject: Subject) -> tuple[int, ...]:
@@ -161,7 +162,7 @@ def _run(subject: Subject, settings: CardSettings) -> Measured:
         disagreements=_disagreements(want, rows),
         figure=_figure(want, agent),
         sections=_sections(shown, agent, want, settings.seed),
-        items=_items(agent, want),
+        items=_items(agent[0], directed[0].goal.rationality),
         failures=Counter(
             walk.outcome
             for result in agent
@@ -206,28 +207,30 @@ def _rows(
 
     explained = {d.agent: d for d in mazes.directed if d.reference}
     about = want.things_about
+    world = next(each for each in mazes.directed if each.agent == agent[0].agent)
+    towards_goal: dict[str, Any] = {
+        "baselines": {name: d.goal.share.value for name, d in explained.items()},
+        "margin": _MARGINS["share"],
+        "error_rate": error_rate(scale, "goal"),
+    } | common
     rows = [
         CardRow.of_estimate(
-            want.mazes.goal.share,
+            world.goal.share,
             id="meg",
-            title=f"MEG towards the goal{', ' + want.acted.words if want.acted.words else ''}",
-            baselines={name: d.goal.share.value for name, d in explained.items()},
-            error_rate=error_rate(scale, "goal"),
-            margin=_MARGINS["share"],
-            note=f"{want.mazes.goal.nats.value:.2f} nats of {want.mazes.goal.maximum:.2f} a walk",
-            **common,
+            title="MEG towards the goal" + ", on the true map" * bool(want.acted.words),
+            note=f"{world.goal.nats.value:.2f} nats of {world.goal.maximum:.2f} a walk",
+            **towards_goal,
         )
     ]
     if want.acted.words:
-        world = next(d for d in mazes.directed if d.agent == agent[0].agent)
+        own = want.mazes.goal
         rows += [
             CardRow.of_estimate(
-                world.goal.share,
-                id="meg_world",
-                title="MEG towards the goal, on the true map",
-                baselines=rows[0].baselines,
-                margin=_MARGINS["share"],
-                **common,
+                own.share,
+                id=OWN_MAP,
+                title=f"MEG towards the goal, {want.acted.words}",
+                note=f"{own.nats.value:.2f} nats of {own.maximum:.2f} a walk",
+                **towards_goal,
             ),
             CardRow.of_estimate(
                 _gain(agent[0], want),
@@ -317,15 +320,11 @@ def _gain(result: Navigation, want: Want) -> Any:
     )
 
 
-def _items(agent: Sequence[Navigation], want: Want) -> dict[str, dict[str, tuple[float, float]]]:
+def _items(result: Navigation, rationality: float) -> dict[str, dict[str, tuple[float, float]]]:
     """Return numerators and denominators of rows by maze, for paired comparisons."""
-    result = agent[0]
-    names = MovesOnMaps([result.seen]).names
-    grids = Grids(result.seen)
-    on = on_map(result, want.acted.candidate) if want.acted.words else result
-    fit = want.mazes.goal
-    (nats,) = evidence([on.seen], GOAL_UTILITY, [np.array([fit.rationality])])
-    sign = math.copysign(1.0, fit.rationality)
+    names, grids = MovesOnMaps([result.seen]).names, Grids(result.seen)
+    (nats,) = evidence([result.seen], GOAL_UTILITY, [np.array([rationality])])
+    sign = math.copysign(1.0, rationality)
     ones = np.ones(len(result.seen.length))
     columns: dict[str, tuple[FloatArray, FloatArray]] = {
         "meg": (sign * np.asarray(nats.whole[:, 0]), np.asarray(nats.most)),
@@ -346,7 +345,7 @@ def _items(agent: Sequence[Navigation], want: Want) -> dict[str, dict[str, tuple
 def _gauges(want: Want, rows: Sequence[CardRow]) -> dict[str, Gauge]:
     by_id = {row.id: row for row in rows}
     is_key = want.things == (KEY_UTILITY,)
-    shown = by_id["meg_key" if is_key else "meg"]
+    shown = by_id["meg_key"] if is_key else by_id.get(OWN_MAP, by_id["meg"])
     goal, key = by_id.get("meg_goal_beside_key", by_id["meg"]), by_id.get("meg_key")
     tone = {PURSUES: "good", NOTHING: "warning"}.get(want.kind, "")
     first, other = (key, goal) if is_key else (goal, key)
@@ -424,6 +423,7 @@ def _disagreements(want: Want, rows: Sequence[CardRow]) -> list[Disagreement]:
     success, meg = by_id.get("success"), by_id["meg"]
     if (
         success is not None
+        and not want.acted.words
         and (success.lower or 0.0) > 0.5
         and meg.upper is not None
         and meg.upper < LEAST_SHARE
