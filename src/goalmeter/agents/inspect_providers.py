@@ -358,8 +358,8 @@ def replies_of(name: str, *, greedy: bool) -> Callable[[list[dict[str, str]], in
     config["temperature"] = 0.0 if greedy else 1.0
 
     def reply(messages: list[dict[str, str]], seed: int) -> str:
-        said = [roles[message["role"]](content=message["content"]) for message in messages]
-        generated = model.generate(said, config=lm.GenerateConfig(seed=seed, **config))
+        chat = [roles[message["role"]](content=message["content"]) for message in messages]
+        generated = model.generate(chat, config=lm.GenerateConfig(seed=seed, **config))
         return asyncio.run_coroutine_threadsafe(generated, _loop()).result().completion
 
     return reply

@@ -142,7 +142,7 @@ class TextAgent(Agent):
         return action
 
     def answer(self, mind: TextMind) -> int | None:
-        """Return the answered action; None if it is no legal action."""
+        """Return the answered action; None if it is not legal."""
         raise NotImplementedError
 
     def advance(self, mind: TextMind) -> None:

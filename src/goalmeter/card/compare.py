@@ -97,8 +97,8 @@ def compare_cards(
             sums = _paired(items[0].get(key, {}), data.get(key, {}))
             change = _difference(values.get(names[0]), values.get(name), sums)
             texts = {"id": key, "title": row.title, "card": name, "unit": row.unit}
-            found = _in_words(change, margin, row.unit)
-            differences.append(RowDifference(**texts, change=change, margin=margin, verdict=found))
+            words = _in_words(change, margin, row.unit)
+            differences.append(RowDifference(**texts, change=change, margin=margin, verdict=words))
     return CardComparison(cards=names, rows=rows, differences=differences)
 
 

@@ -19,6 +19,7 @@ from goalmeter.card.gates import read_claim, with_verdict
 from goalmeter.card.measured import (
     GOAL,
     QUESTIONS,
+    REFLECTION,
     SLOTS,
     CardSettings,
     Measure,
@@ -225,7 +226,7 @@ def _headline(name: str, verdict: str, measured: Mapping[str, Measured]) -> str:
 def _empty(slot: str, plan: CardPlan) -> Gauge:
     """Return the gauge of a question that no measure answers, with the reason."""
     reasons = {each.measure: each.reason for each in plan.not_run}
-    by = {"reflection": histories.NAME}.get(slot, grids.NAME)
+    by = histories.NAME if slot == REFLECTION else grids.NAME
     return Gauge(title=QUESTIONS[slot], answer="not measured", detail=reasons.get(by, ""))
 
 

@@ -45,8 +45,8 @@ def check_gates(
     value, lower or upper. `comparison` is that of the card with a baseline, which comes first.
     """
     failed = ", ".join(f"{kind} {count}" for kind, count in card.failures.items() if count)
-    found = f"failed trials: {failed}" if failed else f"{card.trials} trials"
-    gates = [Gate(requirement="no failed trial", value=None, passed=not failed, found=found)]
+    observation = f"failed trials: {failed}" if failed else f"{card.trials} trials"
+    gates = [Gate(requirement="no failed trial", value=None, passed=not failed, found=observation)]
     for text in requirements:
         match = _REQUIREMENT.fullmatch(text)
         if match is None:
@@ -58,13 +58,13 @@ def check_gates(
         if match["change"] and comparison is None:
             raise InvalidParameterError(f"{shown(text)} needs a baseline; add --baseline CARD0")
         value = _value(card, match, comparison)
-        found = f"{match['of']} is missing" if value is None else f"{value:.6g}"
+        observation = f"{match['of']} is missing" if value is None else f"{value:.6g}"
         if card.row(match["row"]) is None:
             hint = did_you_mean(match["row"], [row.id for row in card.rows])
-            found = f"the card has no row {match['row']}{hint}"
+            observation = f"the card has no row {match['row']}{hint}"
         holds = _RELATIONS[match["relation"]]
         passed = value is not None and bool(holds(value, float(match["threshold"])))
-        gates.append(Gate(requirement=text.strip(), value=value, passed=passed, found=found))
+        gates.append(Gate(requirement=text.strip(), value=value, passed=passed, found=observation))
     return gates
 
 
@@ -165,9 +165,9 @@ def with_verdict(claim: Claim, card: Card) -> Claim:
     low, high = (None, None) if row is None else ends_of(row)
     holds = _RELATIONS[claim.relation]
     nearest, farthest = (low, high) if claim.relation == ">=" else (high, low)
-    found = "inconclusive"
+    judgement = "inconclusive"
     if nearest is not None and holds(nearest, claim.threshold):
-        found = "met"
+        judgement = "met"
     elif farthest is not None and not holds(farthest, claim.threshold):
-        found = "not met"
-    return replace(claim, verdict=found)
+        judgement = "not met"
+    return replace(claim, verdict=judgement)

@@ -34,8 +34,9 @@ from goalmeter.card.records import NATS, CardRow, Disagreement, Gauge
 from goalmeter.card.subject import Subject
 from goalmeter.gridworld.conversions import GOAL_UTILITY, KEY_UTILITY
 from goalmeter.gridworld.generators import Draws
+from goalmeter.gridworld.world import GridWorld
 from goalmeter.navigation import agent_walks
-from goalmeter.navigation.acted_maps import ANOTHER_MAP, THE_WORLD, MovesOnMaps, on_map
+from goalmeter.navigation.acted_maps import ANOTHER_MAP, THE_WORLD, on_map
 from goalmeter.navigation.goals import NOTHING, PURSUES, Want, in_words, want_of
 from goalmeter.navigation.measure import Group, Navigation, groups
 from goalmeter.navigation.plan import WalkPlan, plan_of
@@ -60,17 +61,17 @@ SIZES, COMPLEXITIES, ALL_SIZES = (7, 9), (0.5, 1.0), (5, 7, 9, 11, 13)
 # Mazes of each size and complexity, mazes with a key, and walks through each.
 WALKS = {QUICK: (10, 40, 1), STANDARD: (25, 100, 2), FULL: (50, 200, 4)}
 _PICTURES = 10  # number of walks that are drawn at random
-_WALKS = "mazes"  # unit of the intervals
 OWN_MAP = "meg_own_map"  # row of the MEG on the map on which the agent acts, if it is another one
 
 
 def sizes_of(subject: Subject) -> tuple[int, ...]:
     """Return the sizes of mazes for an agent; a trained policy may only fit one size."""
-    fits = _check_of(subject)
+    if (check := _check_of(subject)) is None:
+        return SIZES
     sizes = tuple(
         size
         for size in ALL_SIZES
-        if fits(_plan(subject, MAZE, sizes=(size,), complexities=(0.5,), grids=1))
+        if _fits(check, _plan(subject, MAZE, sizes=(size,), complexities=(0.5,), grids=1))
     )
     if not sizes:
         raise InvalidParameterError(
@@ -87,27 +88,27 @@ def plans_of(subject: Subject, settings: CardSettings) -> list[WalkPlan]:
     sizes = sizes_of(subject)
     out = [_plan(subject, MAZE, sizes=sizes, complexities=COMPLEXITIES, grids=mazes, **common)]
     keys = _plan(subject, KEY_NO_DOOR, grids=with_keys, **common)
-    return [*out, keys] if _check_of(subject)(keys) else out
+    return [*out, keys] if _fits(_check_of(subject), keys) else out
 
 
 def _plan(subject: Subject, suite: Suite, **options: Any) -> WalkPlan:
     return agent_walks.walk_plan(subject.name, suite.name, **options)
 
 
-def _check_of(subject: Subject) -> Callable[[WalkPlan], bool]:
-    """Return a function that tells whether the agent fits the worlds of a plan."""
-    check = None
-    if Ability.GRID in subject.abilities and subject.named is not None:
-        check = getattr(subject.named.in_grids(asker=NAME), "check", None)
+def _check_of(subject: Subject) -> Any:
+    """Return the function that refuses worlds which the agent does not fit, if it has one."""
+    if Ability.GRID not in subject.abilities or subject.named is None:
+        return None
+    return getattr(subject.named.in_grids(asker=NAME), "check", None)
 
-    def fits(plan: WalkPlan) -> bool:
-        with suppress(GoalmeterError):
-            if check is not None:
-                check(plan.tasks.tasks[0].world)
-            return True
-        return False
 
-    return fits
+def _fits(check: Callable[[GridWorld], None] | None, plan: WalkPlan) -> bool:
+    """Return whether an agent fits the worlds of a plan."""
+    with suppress(GoalmeterError):
+        if check is not None:
+            check(plan.tasks.tasks[0].world)
+        return True
+    return False
 
 
 def _reason(subject: Subject, settings: CardSettings) -> str:
@@ -124,7 +125,7 @@ def _forecast(subject: Subject, settings: CardSettings) -> Forecast:
             parts.append(replace(forecast_of_calls(plan, out=folder, connections=1), place=""))
         elif subject.is_object:
             count = len(plan.keys())
-            parts.append(Forecast(name="", noun="walk", trials=count, kept=0, left=count, slots=1))
+            parts.append(Forecast(name=NAME, noun="walk", trials=count, left=count))
         else:
             parts.append(forecast_of_walks(plan, out=folder))
     return together(NAME, parts)
@@ -152,7 +153,6 @@ def _run(subject: Subject, settings: CardSettings) -> Measured:
         for plan in plans
     ]
     rows = _rows(shown, agent, want, (settings.scale, *sources))
-    walks = [walk for result in agent for walk in result.seen.trajectories]
     return Measured(
         rows=rows,
         gauges=_gauges(want, rows),
@@ -163,13 +163,8 @@ def _run(subject: Subject, settings: CardSettings) -> Measured:
         figure=_figure(want, agent),
         sections=_sections(shown, agent, want, settings.seed),
         items=_items(agent[0], directed[0].goal.rationality),
-        failures=Counter(
-            walk.outcome
-            for result in agent
-            for walk in result.seen.trajectories
-            if walk.outcome in result.failed
-        ),
-        trials=len(walks),
+        failures=sum((Counter(result.failed) for result in agent), Counter[str]()),
+        trials=sum(len(result.seen.trajectories) for result in agent),
         citations=("macdermott2024measuring", "arghal2026behavioural", "tukey1958bias"),
         elicitation=_elicitation(subject, settings, agent),
     )
@@ -200,7 +195,7 @@ def _rows(
     mazes = shown[0]
     overall, (scale, source, *more) = agent[0].overall[0], stored
     beside = {each.agent: each.overall[0] for each in mazes.results if each.reference}
-    common: dict[str, Any] = {"measure": NAME, "source": source, "of": _WALKS}
+    common: dict[str, Any] = {"measure": NAME, "source": source, "of": "mazes"}
 
     def marks(of: str) -> dict[str, float]:
         return {name: getattr(row, of).value for name, row in beside.items()}
@@ -322,7 +317,7 @@ def _gain(result: Navigation, want: Want) -> Any:
 
 def _items(result: Navigation, rationality: float) -> dict[str, dict[str, tuple[float, float]]]:
     """Return numerators and denominators of rows by maze, for paired comparisons."""
-    names, grids = MovesOnMaps([result.seen]).names, Grids(result.seen)
+    grids = Grids(result.seen)
     (nats,) = evidence([result.seen], GOAL_UTILITY, [np.array([rationality])])
     sign = math.copysign(1.0, rationality)
     ones = np.ones(len(result.seen.length))
@@ -336,7 +331,7 @@ def _items(result: Navigation, rationality: float) -> dict[str, dict[str, tuple[
         sums = [np.bincount(grids.cluster, part, len(grids)) for part in parts]
         out[name] = {
             maze: (float(top), float(bottom))
-            for maze, top, bottom in zip(names, *sums, strict=True)
+            for maze, top, bottom in zip(grids.names, *sums, strict=True)
         }
     return out
 

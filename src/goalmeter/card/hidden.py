@@ -42,7 +42,7 @@ def _forecast(subject: Subject, settings: CardSettings) -> Forecast:
     if (run / "run.json").exists():
         return forecast(run, **OPTIONS)
     assumed = ("known after the walks; some minutes on two cores for a small model",)
-    return Forecast(name=NAME, noun="probe", trials=1, kept=0, left=1, slots=1, assumed=assumed)
+    return Forecast(name=NAME, noun="probe", trials=1, left=1, assumed=assumed)
 
 
 def _run(subject: Subject, settings: CardSettings) -> Measured:

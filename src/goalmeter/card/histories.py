@@ -71,7 +71,7 @@ def _forecast(subject: Subject, settings: CardSettings) -> Forecast:
     options = _options(subject, settings)
     if subject.is_object:
         count = 2 * len(BATTERY) * len(options["seeds"])
-        return Forecast(name=NAME, noun="trial", trials=count, kept=0, left=count, slots=1)
+        return Forecast(name=NAME, noun="trial", trials=count, left=count)
     parts = [
         forecast(agent, **options, out=settings.out / NAME / name)
         for name, agent in _agents(subject, settings).items()

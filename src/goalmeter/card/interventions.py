@@ -60,7 +60,7 @@ def _agent(subject: Subject) -> Any:
 def _forecast(subject: Subject, settings: CardSettings) -> Forecast:
     if subject.is_object:
         count = 3 * 2 * len(_options(subject, settings)["sizes"]) * MAZES[settings.scale]
-        return Forecast(name=NAME, noun="walk", trials=count, kept=0, left=count, slots=1)
+        return Forecast(name=NAME, noun="walk", trials=count, left=count)
     return forecast(subject.name, INTERVENTIONS.name, **_options(subject, settings))
 
 

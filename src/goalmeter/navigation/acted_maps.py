@@ -106,11 +106,7 @@ class MovesOnMaps:
     @property
     def names(self) -> list[str]:
         """Name of each grid, [C]."""
-        return [
-            f"{grid.suite}, size {grid.size}, complexity {grid.complexity}, seed {grid.seed}"
-            for grids in self._grids
-            for grid in (grids.seen.grids[number] for number in grids.numbers)
-        ]
+        return [name for grids in self._grids for name in grids.names]
 
     def sides(self, maker: MapMaker) -> FloatArray:
         """Return the weight of each grid's moves right on the map only, in the world only, [C, 2].

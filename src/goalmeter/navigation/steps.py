@@ -237,6 +237,14 @@ class Grids:
     def __len__(self) -> int:
         return len(self.numbers)
 
+    @property
+    def names(self) -> list[str]:
+        """Name of each grid, [C]."""
+        return [
+            f"{grid.suite}, size {grid.size}, complexity {grid.complexity}, seed {grid.seed}"
+            for grid in (self.seen.grids[number] for number in self.numbers)
+        ]
+
     def walks(self, values: ArrayLike, **options: Any) -> Estimate:
         """Average values [N] over walks, grids and kinds; NaN values are ignored."""
         return self.states(values, self.cluster, **options)

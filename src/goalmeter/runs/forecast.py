@@ -46,9 +46,9 @@ class Forecast(JsonFields):
     name: str  # whose trials they are
     noun: str  # what one is called
     trials: int  # number in the plan
-    kept: int  # number in the run directory
+    kept: int = 0  # number in the run directory
     left: int  # number of the others
-    slots: int  # how many are made at once
+    slots: int = 1  # how many are made at once
     hours: Span | None = None  # of work, by the clock; None if unknown
     disk: Span | None = None  # bytes that are written; None if unknown
     place: str = ""  # execution backend; "" where the user does not choose one
