@@ -31,7 +31,7 @@ def test_the_programs_of_the_page_on_reflection_are_short_and_play(
 ) -> None:
     """What the page's programs print is compared in test_documented.py."""
     monkeypatch.chdir(tmp_path)
-    text = (ROOT / "docs" / "reflection.md").read_text()
+    text = (ROOT / "docs" / "notes" / "reflection.md").read_text()
     blocks = fenced(text, "python")
     files = {match[1]: block for block in blocks if (match := re.match(r"# (\w+\.py)\n", block))}
     assert set(files) == {"my_agent.py", "stay.py", "hindsight.py"}

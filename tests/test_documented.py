@@ -49,32 +49,32 @@ OTHERS = (
 # What cannot be run where the tests run, and why: a marker that is not here fails, and one that is
 # here and on no page as well.
 NOT_RUN = {
-    "docs/meg.md: the bound before this version is not in the package; "
+    "docs/notes/meg.md: the bound before this version is not in the package; "
     "benchmarks/simulator_guarantee.py has the other columns with other seeds",
-    "docs/representation.md: the use of the map alone asks the mouse thousands of times; "
+    "docs/notes/representation.md: the use of the map alone asks the mouse thousands of times; "
     "tests/representation/test_measure.py asks less",
-    "docs/representation.md: it needs a model of 20 billion weights",
-    "docs/representation.md: the training takes an hour of a core",
-    "docs/representation.md: the walks and the use of the map take some ten minutes; its tables "
-    "are kept",
-    "docs/representation.md: the use of the map asks the mouse thousands of times; its tables "
-    "are kept",
-    "docs/representation.md: the walks and the use of the map take some minutes on two idle "
+    "docs/notes/representation.md: it needs a model of 20 billion weights",
+    "docs/notes/representation.md: the training takes an hour of a core",
+    "docs/notes/representation.md: the walks and the use of the map take some ten minutes; its "
+    "tables are kept",
+    "docs/notes/representation.md: the use of the map asks the mouse thousands of times; its "
+    "tables are kept",
+    "docs/notes/representation.md: the walks and the use of the map take some minutes on two idle "
     "cores; `docs/results/believed-world.json` has its output",
-    "docs/organisms.md: benchmarks/organism_lessons.py draws all lessons again, some minutes",
-    "docs/architecture.md: a drawing",
+    "docs/notes/organisms.md: benchmarks/organism_lessons.py draws all lessons again, some minutes",
+    "docs/extending.md: a drawing",
     "docs/cards.md: needs cards",
     "docs/cards.md: takes minutes",
     "docs/cards.md: a workflow of GitHub",
     "docs/cards.md: a file for goalmeter measure --claim",
-    "docs/scale.md: the cluster would stay; tests/runs/backends/test_clusters.py starts and "
+    "docs/notes/scale.md: the cluster would stay; tests/runs/backends/test_clusters.py starts and "
     "stops one",
-    "docs/scale.md: it needs Slurm; tests/runs/backends/test_clusters.py has jobs of this "
+    "docs/notes/scale.md: it needs Slurm; tests/runs/backends/test_clusters.py has jobs of this "
     "machine in its place",
-    "docs/scale.md: needs GPUs and vLLM",
-    "docs/scale.md: needs Slurm, GPUs and vLLM",
-    "docs/navigation-language-models.md: goes on until the model has answered",
-    "docs/navigation-language-models.md: asks through Inspect, as the tests in tests/lm do",
+    "docs/notes/scale.md: needs GPUs and vLLM",
+    "docs/notes/scale.md: needs Slurm, GPUs and vLLM",
+    "docs/notes/navigation-language-models.md: goes on until the model has answered",
+    "docs/notes/navigation-language-models.md: asks through Inspect, as the tests in tests/lm do",
 }
 
 
@@ -260,7 +260,9 @@ def test_the_prompt_that_the_page_on_organisms_shows() -> None:
     drawn, asked = (
         block.text
         for block in BLOCKS
-        if block.page == "docs/organisms.md" and block.marker and block.marker[0] == "checked by"
+        if block.page == "docs/notes/organisms.md"
+        and block.marker
+        and block.marker[0] == "checked by"
     )
     world = gm.gridworld.maze(7, 1.0, seed=3).world
     rows = gm.gridworld.rendered(world).splitlines()[1:]
@@ -330,13 +332,15 @@ def test_a_test_that_is_named_exists() -> None:
 
 def test_the_coverage_table_is_that_of_the_benchmark() -> None:
     """The page of benchmarks is written from the results; the other page shows the same rows."""
-    shown = [t for t in TABLES if t.page == "docs/statistics.md" and len(t.cells) > 10]
+    shown = [t for t in TABLES if t.page == "docs/notes/statistics.md" and len(t.cells) > 10]
     assert len(shown) == 2
     assert foreign_rows(shown) == []
 
 
 def test_the_table_of_skill_is_that_of_the_benchmark() -> None:
-    shown = [t for t in TABLES if t.page == "docs/meg.md" and t.cells[0][:2] == ("world", "agent")]
+    shown = [
+        t for t in TABLES if t.page == "docs/notes/meg.md" and t.cells[0][:2] == ("world", "agent")
+    ]
     assert len(shown) == 1 and len(shown[0].cells) == 1 + 18
     assert foreign_rows(shown) == []
 
@@ -357,7 +361,9 @@ def foreign_rows(tables: list[Rows]) -> list[tuple[str, ...]]:
 
 
 def test_what_equal_clusters_can_show_is_computed() -> None:
-    (table,) = (t for t in TABLES if t.page == "docs/statistics.md" and t.cells[1][0] == "at least")
+    (table,) = (
+        t for t in TABLES if t.page == "docs/notes/statistics.md" and t.cells[1][0] == "at least"
+    )
     ends = [estimate([1.0] * int(n), bounds=(0.0, 1.0)).interval for n in table.cells[0][1:]]
     assert [f"{end[0]:.1%}" for end in ends if end] == list(table.cells[1][1:])
 

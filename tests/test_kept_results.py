@@ -50,16 +50,16 @@ def test_a_kept_result_is_what_its_command_gives(
 
 # A page -> what runs of a replication wrote to tables.md, by the label of the run.
 FILLED = {
-    "docs/calibration.md": {
+    "docs/notes/calibration.md": {
         "": "docs/results/calibration.txt",
         "ideal": "docs/results/calibration-ideal.txt",
         "other seeds": "docs/results/calibration-seeds.txt",
         "cells of organisms": "docs/results/representation.txt",
     },
     "README.md": {"": "docs/results/goal-misgeneralisation.json"},
-    "docs/goal-misgeneralisation.md": {"": "docs/results/goal-misgeneralisation.json"},
-    "docs/organisms.md": {"": "docs/results/organisms.txt"},
-    "docs/representation.md": {
+    "docs/notes/goal-misgeneralisation.md": {"": "docs/results/goal-misgeneralisation.json"},
+    "docs/notes/organisms.md": {"": "docs/results/organisms.txt"},
+    "docs/notes/representation.md": {
         "": "docs/results/representation.txt",
         "from nothing": "docs/results/mole-from-nothing.txt",
     },
@@ -96,7 +96,7 @@ def test_the_tables_of_a_page_are_those_that_its_runs_wrote(name: str) -> None:
     assert marked <= kept
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/goal-misgeneralisation.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/notes/goal-misgeneralisation.md"])
 def test_areas_are_shares_of_pairs_of_stored_agents(name: str) -> None:
     """Recompute each area from the stored scores and outcomes, pair by pair."""
     file = ROOT / "docs" / "results" / "goal-misgeneralisation.json"
@@ -156,7 +156,7 @@ def test_speeds_in_the_readme_are_those_of_the_benchmark() -> None:
         assert int(text.replace(",", "")) == round(speeds[name, 500], -3)
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/goal-misgeneralisation.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/notes/goal-misgeneralisation.md"])
 def test_areas_in_sentences_are_those_of_the_stored_agents(name: str) -> None:
     kept = tables_of(ROOT / FILLED[name][""])
     text = (ROOT / name).read_text(encoding="utf-8")

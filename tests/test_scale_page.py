@@ -1,4 +1,4 @@
-"""What docs/scale.md computes: memory from the shapes of the models, and the rows of a sweep."""
+"""What docs/notes/scale.md computes: memory from shapes of models, and the rows of a sweep."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import goalmeter as gm
 from goalmeter.meg.sweeps.plan import plan_sweep
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "scale.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "notes" / "scale.md"
 GIB, KIB = 2**30, 2**10
 # Of keys and values; and the reach of the sliding attention that half of the layers have.
 HEADS, HEAD, BYTES, WINDOW = 8, 64, 2, 128

@@ -42,4 +42,4 @@ figure.savefig("meg-over-training.svg")
 #
 # Where states recur, they are counted instead, and the intervals are narrower. For an environment
 # of your own, state which states are identical (`state="observation"`) and where its randomness
-# comes from (`chance="generator"`): see "An environment of your own" in docs/meg.md.
+# comes from (`chance="generator"`): see "An environment of your own" in docs/notes/meg.md.

@@ -241,7 +241,7 @@ def evidence(
 ) -> FloatArray:
     """Return the expected log-probability of actions in each level over free choice, [L] nats."""
     # It is the rationality times what the agent collects, less the soft value of the start
-    # (docs/mathematics.md, "Worlds without a table").
+    # (docs/notes/mathematics.md, "Worlds without a table").
     paid = rationality * utility
     soft, collected = np.zeros((2, len(paid)))
     for _ in range(HORIZON):

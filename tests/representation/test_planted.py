@@ -169,6 +169,6 @@ def test_intervals_are_of_the_probe_that_was_fitted_and_not_of_the_best_reader()
             low, high = getattr(ours, name).interval
             held[name] += low <= getattr(truth, name).value <= high
             missed += name in best and not low <= best[name] <= high
-    # Seven of nine or more in 97% of such tests, at the rate of 92% in docs/representation.md.
+    # Seven of nine or more in 97% of tests at the rate of 92% in docs/notes/representation.md.
     assert sum(held.values()) >= 7
     assert missed == 2 * 3

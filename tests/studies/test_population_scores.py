@@ -198,7 +198,7 @@ def stored() -> dict[int, Agents]:
 
 def published(caption: str) -> list[list[str]]:
     """The cells of a table of the page, without intervals."""
-    text = (DOCS / "calibration.md").read_text(encoding="utf-8")
+    text = (DOCS / "notes" / "calibration.md").read_text(encoding="utf-8")
     table = text.partition(f"<!-- table: {caption} -->\n")[2].partition("<!-- end")[0]
     return [
         [re.sub(r" \[.*", "", cell.strip()) for cell in line.strip("|").split("|")]

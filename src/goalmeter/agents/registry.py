@@ -70,8 +70,8 @@ HISTORY_AGENTS = {
     "recurrent-dqn": _of_history(RecurrentDQN, "DQN with a recurrent network"),
 }
 
-# docs/agents.md documents the grammar of names. Packages add names by entry points, programs by
-# `register`. A name of two kinds, such as `random`, is one agent with the abilities of both.
+# docs/notes/agents.md documents the grammar of names. Packages add names by entry points, programs
+# by `register`. A name of two kinds, such as `random`, is one agent with the abilities of both.
 
 _REGISTERED: dict[str, AgentFactory] = {}
 _PLAIN_NAME = re.compile(r"[a-z][a-z0-9-]*")

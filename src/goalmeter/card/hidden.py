@@ -105,7 +105,7 @@ def _map_rows(found: Representation, common: dict[str, Any]) -> list[CardRow]:
                 id="believed_gain",
                 title="MEG on the decoded map minus MEG on the true map",
                 unit=NATS,
-                note="nats a walk; see docs/representation.md for when it can be interpreted",
+                note="nats a walk; see docs/notes/representation.md for when it can be interpreted",
                 **common,
             )
         )

@@ -26,7 +26,7 @@ from goalmeter.tabular.transition import Transition
 #
 # Source: Koller and Milch, Multi-agent influence diagrams (2003), s-reachability; Lauritzen and
 # Nilsson, Representing and solving decision problems with limited information (2001). The condition
-# also suffices for soft planning: see docs/mathematics.md.
+# also suffices for soft planning: see docs/notes/mathematics.md.
 
 Kind = Literal["none", "single", "sufficient", "insufficient"]
 
@@ -75,8 +75,8 @@ def recall_of(
 # The states of the process are the contexts of the decisions, the joint values of their
 # observations. With sufficient recall each decision follows at most one other, P(context of the
 # next | decision, context) does not depend on policies, and each utility factor is paid by the last
-# decision that influences it (docs/mathematics.md). So these are computed once by elimination, and
-# the result is an MDP in which a decision may lead to several next ones at once.
+# decision that influences it (docs/notes/mathematics.md). So elimination computes these once,
+# and the result is an MDP in which a decision may lead to several next ones at once.
 
 _ROUNDING = 1e-13  # differences below this share of the largest number are rounding errors
 _WEIGHT = "\0weight"  # name of the axis of weights in a table of features

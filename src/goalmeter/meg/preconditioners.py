@@ -17,7 +17,7 @@ from goalmeter.tabular.mdp import TabularMDP
 
 # --- Value space ----------------------------------------------------------------------------------
 # In the values W = B^-1 v that a utility v gives rise to under the policy pi, B = I - g P_pi, the
-# information is nearly local (derived in `docs/mathematics.md`):
+# information is nearly local (derived in `docs/notes/mathematics.md`):
 #
 #     v . (information) v  =  W . L W,     L = P^T C P,
 #     C(s) = sum_t d_t(s) (diag pi_t(s) - pi_t(s) pi_t(s)^T),
@@ -373,7 +373,7 @@ def model_visits(model: SoftModel) -> FloatArray:
 #     information  is nearly  sum over s of Y(s)^T C(s) Y(s),  C(s) = sum_t d_t (diag pi - pi pi^T).
 #
 # What the last decision leads to is never paid, so its C(s) meets the features alone. Features that
-# are alike for all actions of a state drop out. See `docs/mathematics.md`.
+# are alike for all actions of a state drop out. See `docs/notes/mathematics.md`.
 
 _FEATURE_SPACE_RIDGE = 1e-13
 # Beyond, weights count one by one: forming the matrix would take longer than many products.

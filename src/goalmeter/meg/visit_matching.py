@@ -8,7 +8,7 @@ problem is solved at one scale after another,
 
 with m the model's visits and a the behaviour's. From one penalty e to the next, e', a step in
 logarithms, log m(u + v) = log m(u) + (information . v) / m, lowers even what is visited far too
-often, and Newton steps correct it. Source: `docs/mathematics.md`, "Large classes".
+often, and Newton steps correct it. Source: `docs/notes/mathematics.md`, "Large classes".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tables: declared as columns; shown in a terminal, a notebook, or Markdown.
 
-`python -m goalmeter.report.tables RUN/tables.md docs/calibration.md` fills the tables of a document
-from those of a run, so that no number is typed. A table of a document lies between the comments
+`python -m goalmeter.report.tables RUN/tables.md docs/notes/calibration.md` fills the tables of a
+document from those of a run, so that no number is typed. Such a table lies between the comments
 "<!-- table: CAPTION -->" and "<!-- end of table -->". A third argument WORD selects the tables that
 are marked "CAPTION, WORD".
 """

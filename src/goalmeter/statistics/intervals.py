@@ -122,7 +122,7 @@ def widened_for_few(
     interval. Where all are the same, as many as luck can hide among n may be of another kind, the
     share u = 1 - (alpha / 2)^(1 / n) (`clusters.bounded_ends`). They say nothing for the goal
     themselves, and which of both kinds comes next cannot be predicted, which costs its entropy: the
-    lower end is (1 - u) centre - h(u). This rule is not proven; docs/statistics.md simulates it.
+    lower end is (1 - u) centre - h(u). It is not proven; docs/notes/statistics.md simulates it.
 
     Shapes: units [n].
     """

@@ -2,7 +2,7 @@
 
 All utilities over the joint states of targets are linear in their weights, U = G y, of which only
 what changes policies is kept. Many are tried, the evidence is followed uphill from the best, and
-the best directions are searched as known utilities of any size. See docs/mathematics.md.
+the best directions are searched as known utilities of any size. See docs/notes/mathematics.md.
 
 Source: MEG paper (NeurIPS 2024), Definitions 4.2 to 4.4.
 """

@@ -3,7 +3,7 @@
 A policy that is only a *local* maximum of the entropy at its expected utility is none, and may
 predict the measured policy better than the true one. So candidates with the same rationality, or
 the same expected utility, compete by objective first; the evidence decides among equals; and the
-result is compared with fresh random starts. See docs/mathematics.md.
+result is compared with fresh random starts. See docs/notes/mathematics.md.
 
 Source: MEG paper (NeurIPS 2024), Definitions 3.1, 3.2 and 4.2 to 4.4.
 """

@@ -7,7 +7,7 @@ of the policy proportional to exp Q, whose return minus relative entropy is at m
 (particles that follow it, twisted sequential Monte Carlo, if no step is random). Their steps are
 added to the regression, which is repeated several times.
 
-Source: docs/mathematics.md, "Where states do not recur".
+Source: docs/notes/mathematics.md, "Where states do not recur".
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Assumptions: outcomes (next state or end, payoffs) of a pair of state and action
 identically distributed; the first half of the draws determines the sizes of the second and all
 other choices; payoffs lie in the given ranges; pairs that are called certain are deterministic; the
 agent's policy is given, or its episodes are independent. Nothing is assumed about outcomes that
-were not observed. The derivation is in `docs/mathematics.md`.
+were not observed. The derivation is in `docs/notes/mathematics.md`.
 """
 
 from __future__ import annotations
@@ -498,7 +498,7 @@ def guaranteed_interval(
 # episode. Episodes of free choice and the maximum return bound that expectation; the sample mean is
 # not a bound. An event that n episodes did not show may have a probability of about 9 / n, which
 # limits the bound on MEG to log n: no method with only `reset` and `step` exceeds this by much
-# (docs/mathematics.md).
+# (docs/notes/mathematics.md).
 
 # Shares of the error: mean of exp(b R) under free choice, return of the agent, upper bound.
 _SOFT, _AGENT, _ABOVE = 0.4, 0.3, 0.3

@@ -132,8 +132,8 @@ def from_simulator(
     Raises:
         SimulatorInterrupted: interrupted at the keyboard; `results` has the estimates so far.
 
-    Source: MEG paper (NeurIPS 2024), Definition 3.2; estimators in docs/mathematics.md, "Worlds
-    without a table".
+    Source: MEG paper (NeurIPS 2024), Definition 3.2; estimators in docs/notes/mathematics.md,
+    "Worlds without a table".
 
     Example: a mouse that goes for the cheese with probability 0.8 (Example 1 of the paper).
         >>> to_cheese, to_nothing = [0, 1, 0], [0, 0, 1]

@@ -1,4 +1,4 @@
-"""Ray and Slurm backends, whose workers compute what this machine would; options: docs/scale.md."""
+"""Ray and Slurm backends, whose workers compute what this machine would: docs/notes/scale.md."""
 
 from __future__ import annotations
 
