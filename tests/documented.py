@@ -34,8 +34,8 @@ class Block:
     Attributes:
         page: relative to the root.
         line: of its fence.
-        language: "" for none.
-        text: between the fences.
+        language: "" for none; of a directive its name in braces, such as "{literalinclude}".
+        text: between the fences; of a directive after its argument, as the first line.
         marker: kind and text of the comment before it.
         follows: whether it stands right behind another block, with nothing but blank lines between.
     """
@@ -84,9 +84,10 @@ def shown(page: Path, text: str | None = None) -> list[Block | Rows]:
     at = 0
     while at < len(lines):
         line, start = lines[at], at + 1
-        if fence := re.match(r"^( *)```(\w*)$", line):
+        if fence := re.match(r"^( *)```(\w*|\{[\w-]+\})(?: (.+))?$", line):
             end = next(i for i in range(at + 1, len(lines)) if lines[i] == f"{fence[1]}```")
-            body = "".join(f"{inner}\n" for inner in lines[at + 1 : end])
+            argument = [fence[3]] if fence[3] else []
+            body = "".join(f"{inner}\n" for inner in [*argument, *lines[at + 1 : end]])
             out.append(Block(name, start, fence[2], body, marker, behind))
             at, marker, behind = end + 1, None, True
         elif line.startswith("|"):

@@ -192,6 +192,19 @@ def is_output(block: Block) -> bool:
     return block.language == "" and block.follows and not is_commands(block)
 
 
+# --- Definitions ----------------------------------------------------------------------------------
+INCLUDED = [block for block in BLOCKS if block.language == "{literalinclude}"]
+
+
+@pytest.mark.parametrize("block", INCLUDED, ids=str)
+def test_the_code_that_a_page_includes_exists(block: Block) -> None:
+    path, *options = block.text.splitlines()
+    tree = ast.parse(((ROOT / block.page).parent / path).read_text(encoding="utf-8"))
+    names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    (included,) = (o.removeprefix(":pyobject: ") for o in options if o.startswith(":pyobject: "))
+    assert included in names
+
+
 # --- Commands -------------------------------------------------------------------------------------
 def is_commands(block: Block) -> bool:
     first = block.text.split("\n", 1)[0]
@@ -284,6 +297,7 @@ def test_every_block_is_run_or_says_why_not() -> None:
         for block in BLOCKS
         if block.marker is None
         and block.language not in ("python", "bibtex")
+        and not block.language.startswith("{")
         and not is_commands(block)
         and not is_output(block)
     ]
@@ -373,16 +387,19 @@ def test_blocks_and_tables_are_found_with_their_markers() -> None:
     text = (
         "# Page\n\n```python\nprint(1)\n```\n\n```\n1\n```\n\nWords.\n\n"
         "<!-- not run: a drawing -->\n```\n+-+\n```\n\n```\n+\n```\n\n"
+        "```{literalinclude} a.py\n:pyobject: f\n```\n\n"
         "| a | b |\n|---|---:|\n| x | 0.5 [0.4, 0.6] |\n| y | **0.7** |\n\n"
         "| name | meaning |\n|---|---|\n| z | up to 3 of them |\n"
     )
-    program, output, drawing, picture, measured, words = shown(PAGES[0], text)
+    program, output, drawing, picture, included, measured, words = shown(PAGES[0], text)
     assert isinstance(program, Block) and (program.language, program.text) == (
         "python",
         "print(1)\n",
     )
     assert isinstance(output, Block) and is_output(output) and output.line == 7
     assert drawing.marker == ("not run", "a drawing") and picture.marker is None
+    assert isinstance(included, Block) and not is_output(included)
+    assert (included.language, included.text) == ("{literalinclude}", "a.py\n:pyobject: f\n")
     assert isinstance(measured, Rows) and measured.measured
     assert isinstance(words, Rows) and not words.measured
     assert printed_by(program, {}) == ("1\n", [])

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from oracles.walk_measures import right_on_one_map
 
-from goalmeter.agents.grid_agents import Navigator
+from goalmeter.agents.grid_agents import Navigator, navigator
 from goalmeter.agents.user_agents import navigator_of
 from goalmeter.gridworld import GridWorld
 from goalmeter.gridworld.planner import State
-from goalmeter.navigation.acted_maps import ANOTHER_MAP, THE_WORLD, OpenedMap, acted_map, mapped
+from goalmeter.navigation.acted_maps import (
+    ANOTHER_MAP,
+    THE_WORLD,
+    MovesOnMaps,
+    OpenedMap,
+    acted_map,
+    mapped,
+)
 from goalmeter.navigation.agent_walks import ideal_organism, walk_plan
 from goalmeter.navigation.measure import Navigation, navigation_of
 from goalmeter.navigation.rollouts import play_all
@@ -47,6 +55,18 @@ def test_even_moves_fit_any_map_by_half() -> None:
     assert acted.verdict == "inconclusive"
     low, high = acted.follows.interval
     assert low < 0.5 < high
+
+
+@pytest.mark.parametrize("opened", [OpenedMap(rows=frozenset({2})), OpenedMap(every=True)])
+def test_moves_count_for_the_map_on_which_they_are_right(opened: OpenedMap) -> None:
+    seen = walked(navigator("epsilon-optimal(0.5)"), "epsilon-optimal(0.5)").seen
+    moves = MovesOnMaps([seen])
+    expected = np.zeros((len(moves.names), 2))
+    for walk, grid in zip(seen.trajectories, seen.grid, strict=True):
+        picture = str(mapped(walk.world, opened)).splitlines()
+        expected[grid] += right_on_one_map(walk.to_json(), picture)
+    assert expected.sum() > 0
+    np.testing.assert_array_equal(moves.sides(opened), expected)
 
 
 def test_opened_maps_lack_inner_walls_only() -> None:

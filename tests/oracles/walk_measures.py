@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from oracles.grid_world import MOVES, State, find, step
-from oracles.navigation import distances, greedy, legal, mean, nearer_to_key
+from oracles.navigation import best, distances, greedy, legal, mean, nearer_to_key
 
 
 def state_of(walk: dict[str, Any], numbers: list[int]) -> State:
@@ -82,6 +82,21 @@ def greedy_is_right(walk: dict[str, Any], step_: dict[str, Any]) -> float:
 
 def is_detour(walk: dict[str, Any], step_: dict[str, Any]) -> bool:
     return greedy_is_right(walk, step_) < 1 - 1e-9
+
+
+def right_on_one_map(walk: dict[str, Any], other: list[str]) -> tuple[float, float]:
+    """Moves that are right on the other map only, and in the world only.
+
+    A move weighs as much as there are moves on the other side in its state, so that both sides are
+    equally likely for an agent that draws its moves evenly.
+    """
+    there = here = 0.0
+    for s in walk["steps"]:
+        state = state_of(walk, s["state"])
+        in_world, on_map = set(best(walk["world"], state)), set(best(other, state))
+        there += len(in_world - on_map) * (s["action"] in on_map - in_world)
+        here += len(on_map - in_world) * (s["action"] in in_world - on_map)
+    return there, here
 
 
 def entropy(shares: list[float]) -> float:

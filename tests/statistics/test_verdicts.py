@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from oracles import intervals as oracle
 from scipy.stats import binomtest, ttest_1samp, wilcoxon
 
 from goalmeter.statistics.verdicts import (
@@ -38,6 +39,8 @@ from goalmeter.statistics.verdicts import (
 )
 def test_intervals_by_hand(interval: tuple[float, float] | None, message: str) -> None:
     assert verdict(interval, margin=5) == message
+    if interval is not None:
+        assert oracle.verdict(*interval, margin=5) == message
 
 
 def test_a_difference_of_symmetric_intervals_is_the_usual_one() -> None:
