@@ -10,10 +10,12 @@ import sys
 from functools import cache
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from documented import PAGES, ROOT, Rows, foreign_numbers, numbers_of, shown
+from oracles.intervals import highest_rate
 
 from goalmeter.report.tables import filled
 from replications.goal_misgeneralisation.study import markdown, scored
@@ -54,6 +56,10 @@ FILLED = {
         "": "docs/results/calibration.txt",
         "ideal": "docs/results/calibration-ideal.txt",
         "other seeds": "docs/results/calibration-seeds.txt",
+        "cells of organisms": "docs/results/representation.txt",
+    },
+    "docs/trust/calibration.md": {
+        "": "docs/results/calibration.txt",
         "cells of organisms": "docs/results/representation.txt",
     },
     "README.md": {"": "docs/results/goal-misgeneralisation.json"},
@@ -154,6 +160,103 @@ def test_speeds_in_the_readme_are_those_of_the_benchmark() -> None:
     assert message is not None
     for name, text in zip(("rc(naive)", "naive"), message.groups(), strict=True):
         assert int(text.replace(",", "")) == round(speeds[name, 500], -3)
+
+
+# --- The page of calibration ----------------------------------------------------------------------
+CALIBRATION = "docs/trust/calibration.md"
+
+
+def benchmark(name: str) -> Any:
+    return json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text("utf-8"))
+
+
+def table_on_calibration(head: str) -> tuple[tuple[str, ...], ...]:
+    """The rows of the table on the page of calibration whose first column has this head."""
+    (rows,) = (
+        item.cells[1:]
+        for item in EVERYTHING
+        if isinstance(item, Rows) and item.page == CALIBRATION and item.cells[0][0] == head
+    )
+    return rows
+
+
+def test_error_rates_of_headlines_are_those_of_the_benchmark() -> None:
+    rates = benchmark("card_headlines")["error_rates"]
+    expected = []
+    for question, scale in product(("goal", "map"), ("quick", "standard")):
+        rate = rates[scale][question]
+        counts = (str(rate[name]) for name in ("wrong", "inconclusive", "runs"))
+        assert rate["wrong"] == 0  # else the last column is no rule of three
+        expected.append((question, scale, *counts, f"{highest_rate(rate['runs']):.1%}"))
+    assert list(table_on_calibration("question")) == expected
+
+
+# Interval on the page -> the statistics of few_clusters.json that it stands for.
+FEW_CLUSTERS = {
+    "bounded averages and ratios, 2 to 20 clusters": (
+        *("success", "SPL", "spl", "invalid", "JSD", "jsd", "accuracy", "accuracy_detour"),
+        *("entropy", "regret", "ratio over steps"),
+    ),
+    "unbounded means, 2 to 20 clusters": ("no bounds",),
+    "differences of pairs, 2 to 20 pairs": (
+        *("difference", "success, difference", "accuracy, difference", "beyond_greedy"),
+    ),
+    "MEG of walks, 2 to 20 mazes": ("MEG, nats a walk", "MEG, share"),
+    "MEG of 2 to 20 logged trajectories": ("MEG of trajectories, nats",),
+    "self-reflection, 5 to 20 seeds": ("reflection, reward a step",),
+}
+
+
+def test_coverage_is_that_of_the_benchmarks() -> None:
+    """Of each interval: share of the runs that contain the truth, and number of runs, by row."""
+    by_interval: dict[str, list[tuple[float, float]]] = {}
+    clusters = benchmark("few_clusters")["rows"]
+    for name, statistics in FEW_CLUSTERS.items():
+        by_interval[name] = [
+            (column["coverage"], row["runs"] * (1 - column["refused"]))
+            for row in clusters
+            if row["statistic"] in statistics
+            for column in row["columns"]
+            if column["coverage"] is not None
+        ]
+    assert {row["statistic"] for row in clusters} == {s for f in FEW_CLUSTERS.values() for s in f}
+    logged = benchmark("interval_coverage")["rows"]
+    for least, name in ((25, "25 logged trajectories"), (100, "100 or more logged trajectories")):
+        by_interval[f"MEG of {name}"] = [
+            (row["coverage"], row["runs"]) for row in logged if (row["n"] >= 100) == (least == 100)
+        ]
+    by_interval["MEG from counted simulator steps"] = [
+        (row["coverage"], row["runs"] - row["none"])
+        for row in benchmark("simulator_coverage")["cells"]
+        if row.get("width", 0) > 1e-6  # deterministic worlds have intervals without width
+    ]
+    by_interval["MEG from a simulator whose states do not recur"] = [
+        (row["covered"] / row["runs"], row["runs"])
+        for row in benchmark("simulator_fitted")["hidden"]
+    ]
+    guarantee = benchmark("simulator_guarantee")
+    by_interval["guaranteed bounds of a simulator"] = [
+        (row["inside"] / row["runs"], row["runs"])
+        for row in [*guarantee["widths"], *guarantee["coverage"]]
+        if row["level"] == 0.95
+    ]
+    expected = []
+    for name, rows in by_interval.items():
+        inside, runs = sum(share * n for share, n in rows), sum(n for _, n in rows)
+        lowest = min(share for share, _ in rows)
+        counts = f"{inside:,.0f} of {runs:,.0f}"
+        expected.append((name, counts, f"{inside / runs:.1%}", f"{lowest:.1%}"))
+    assert list(table_on_calibration("interval")) == expected
+
+
+def test_estimates_in_sentences_on_calibration_are_in_the_kept_results() -> None:
+    results = ("calibration.txt", "calibration-seeds.txt", "goal-misgeneralisation.json")
+    kept = "".join(tables_of(ROOT / "docs" / "results" / name) for name in results)
+    text = (ROOT / CALIBRATION).read_text(encoding="utf-8")
+    sentences = " ".join(line for line in text.splitlines() if not line.startswith("|"))
+    numbers = re.findall(r"\d+\.\d+%? \[[^\]]+\]", sentences)
+    assert len(numbers) >= 5
+    assert [number for number in numbers if f" {number}" not in kept] == []
 
 
 @pytest.mark.parametrize("name", ["README.md", "docs/notes/goal-misgeneralisation.md"])

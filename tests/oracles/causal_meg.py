@@ -143,6 +143,11 @@ def known_utility_meg(model: Model, factors: Sequence[Factor] | None = None) -> 
     )
 
 
+def transferred_evidence(changed: Model, beta: float) -> float:
+    """The evidence of a goal whose rationality was fitted in another world, planned anew here."""
+    return evidence(changed, soft_optimal_policy(changed, beta))
+
+
 def causal_entropy(model: Model, decisions: Sequence[str] | None = None) -> float:
     """``-sum_D E[log pi(D | Pa_D)]`` of the model's own policy."""
     table = probability_table(model)
