@@ -13,6 +13,7 @@ from goalmeter.navigation.rationality import (
     signed_nats,
     summed_evidence,
 )
+from goalmeter.navigation.recorded import WalkOptions, from_walks, read_walks
 from goalmeter.navigation.steps import Grid, Observed, observed
 from goalmeter.navigation.suite_definition import Suite, SuiteOptions
 from goalmeter.navigation.suites import SUITES, register_suite, suite_named, suite_names
@@ -47,15 +48,18 @@ __all__ = [
     "Task",
     "TaskSet",
     "Trajectory",
+    "WalkOptions",
     "behaviour",
     "evidence",
     "exact",
+    "from_walks",
     "interventions",
     "interventions_of",
     "keys",
     "load",
     "measure",
     "observed",
+    "read_walks",
     "register_suite",
     "signed_nats",
     "suite",

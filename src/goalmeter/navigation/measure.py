@@ -245,7 +245,7 @@ def measure(agent: str | Navigator, suite: str = "maze", **options: Any) -> Navi
         walked = ask_all(plan, chosen, imported=imported)
     else:
         walked = play_all(plan, walker=walker, out=chosen.out, on=chosen.on, progress=tell)
-    return _with_references(walked, chosen.beside, chosen.out, chosen.progress)
+    return with_references(walked, chosen.beside, chosen.out, chosen.progress)
 
 
 def _prepared(
@@ -313,7 +313,7 @@ def load(
     `beside` lists names of baseline agents, whose walks are repeated; None: those of the suite.
     Raises `IncompleteRunError` if walks are missing.
     """
-    return _with_references(load_walks(folder), beside, folder, progress)
+    return with_references(load_walks(folder), beside, folder, progress)
 
 
 def references(
@@ -334,9 +334,10 @@ def references(
     return results
 
 
-def _with_references(
+def with_references(
     walked: Walked, names: Sequence[str] | None, folder: str | Path | None, progress: Tell | None
 ) -> Navigation:
+    """Measure the walks of an agent and of baseline agents in the same worlds."""
     baselines = references(walked.plan, (walked.plan.agent,), names=names, progress=progress)
     directory = None if folder is None else Path(folder)
     return navigation_of(walked, references=tuple(baselines), folder=directory)

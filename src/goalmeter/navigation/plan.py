@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,14 @@ from goalmeter.navigation.prompts import (
 )
 from goalmeter.navigation.suite_definition import Suite, SuiteOptions
 from goalmeter.navigation.suites import suite_named
-from goalmeter.navigation.trajectories import PlannedWalk, TaskSet, Trajectory, tasks_of
+from goalmeter.navigation.trajectories import (
+    Episode,
+    PlannedWalk,
+    Task,
+    TaskSet,
+    Trajectory,
+    tasks_of,
+)
 from goalmeter.navigation.trajectories import made_of as made_of
 from goalmeter.runs import HERE
 from goalmeter.runs.forecast import Forecast, Span, left_of
@@ -76,6 +83,7 @@ class NavigationOptions(SuiteOptions):
 
 
 KIND = "navigation"
+RECORDED = "recorded"  # entry of run.json with the tasks of walks that another tool recorded
 # Entries of run.json that may grow when a run is resumed.
 GROWS = ("sizes", "complexities", "grids", "trajectories", "objects", "prompts")
 
@@ -108,7 +116,11 @@ class WalkPlan:
     @property
     def worlds(self) -> dict[str, Any]:
         """Identity of the worlds and prompts, independent of the agent and its settings."""
-        out: dict[str, Any] = {"kind": KIND, "suite": self.suite.name} | self.options.to_json()
+        out: dict[str, Any] = {"kind": KIND, "suite": self.suite.name}
+        if self.tasks.counts is not None:
+            pairs = zip(self.tasks.tasks, self.tasks.counts, strict=True)
+            return out | {RECORDED: [described(PlannedWalk(task, 0), n) for task, n in pairs]}
+        out |= self.options.to_json()
         if self.asking is not None:
             used = [task.condition for task in self.tasks.tasks]
             out["prompts"] = list(dict.fromkeys(condition[PROMPT] for condition in used))
@@ -140,11 +152,30 @@ def plan_of(
     return WalkPlan(agent, tasks_of(suite, SuiteOptions(**options), used), asking)
 
 
+def recorded_plan(agent: str, name: str, walks: Sequence[tuple[Task, int]]) -> WalkPlan:
+    """Plan walks that another tool recorded: tasks of a suite, with the number of their walks.
+
+    Measures of the suite that need labels or worlds which the tasks lack are left out.
+    """
+    suite = suite_named(name)
+    tasks, counts = zip(*walks, strict=True)
+    suite = replace(
+        suite,
+        has_complexity=all(task.complexity is not None for task in tasks),
+        has_frames=suite.has_frames and len({task.transform is None for task in tasks}) == 2,
+        is_paired=suite.is_paired and len({task.world.thing is None for task in tasks}) == 2,
+    )
+    return WalkPlan(agent, TaskSet(suite, tasks, max(counts), SuiteOptions(), counts))
+
+
 def plan_from(what: Mapping[str, Any], folder: str | Path) -> WalkPlan:
     """Return the plan of a stored run; raises InvalidFileError if its run.json is invalid."""
     if what.get("kind") != KIND:
         raise another_kind(folder, what.get("kind"), KIND)
     try:
+        if RECORDED in what:
+            walks = [(walk_of(each).task, int(each[WALKS])) for each in what[RECORDED]]
+            return recorded_plan(str(what["agent"]), what["suite"], walks)
         return plan_of(
             str(what["agent"]),
             what["suite"],
@@ -163,6 +194,9 @@ def plan_from(what: Mapping[str, Any], folder: str | Path) -> WalkPlan:
 def command_of(what: Mapping[str, Any], folder: str) -> str:
     """Return the command that carries out a stored run, as a user would type it."""
     agent, values = what["agent"], dict[str, Any]()
+    if RECORDED in what:
+        typed = ["goalmeter", "navigate", agent, "--suite", what["suite"], "--walks", "FILE.jsonl"]
+        return shlex.join([*typed, "--out", folder])
     for name in [each.name for each in fields(SuiteOptions)] + ["prompts", "history"]:
         value = what.get(name)
         if name in ("grids", "trajectories"):  # run.json lists their indices
@@ -184,6 +218,13 @@ def command_of(what: Mapping[str, Any], folder: str) -> str:
 # Keys of a sample's metadata: the walk without its steps, and the number of walks of its task.
 WALK, WALKS = "walk", "walks"
 NOT_BEGUN = "not begun"
+
+
+def described(walk: PlannedWalk, walks: int) -> dict[str, Any]:
+    """Return the metadata of a sample: a walk without its steps, and the walks of its task."""
+    labels = Episode(walk.task).trajectory(walk.number, NOT_BEGUN).to_json()
+    del labels["outcome"], labels["steps"]
+    return {WALKS: walks, WALK: labels}
 
 
 def walk_of(metadata: Mapping[str, Any], epoch: int = 1) -> PlannedWalk:

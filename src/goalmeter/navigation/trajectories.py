@@ -121,7 +121,7 @@ class Trajectory(Task):
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values; the world is a list of the rows of its text drawing."""
-        plain = {name: getattr(self, name) for name in _TRAJECTORY_FIELDS}
+        plain = {name: getattr(self, name) for name in TRAJECTORY_FIELDS}
         return plain | {
             "condition": dict(self.condition),
             "world": str(self.world).splitlines(),
@@ -131,7 +131,7 @@ class Trajectory(Task):
     @classmethod
     def from_json(cls, value: Any) -> Trajectory:
         """Read a trajectory; raises InvalidTrajectoryError if a single value is invalid."""
-        entry = _check(value, "a trajectory", _TRAJECTORY_FIELDS)
+        entry = _check(value, "a trajectory", TRAJECTORY_FIELDS)
         if len(entry["steps"]) > entry["cap"]:
             raise InvalidTrajectoryError(
                 f"there are {len(entry['steps'])} steps, more than the cap of {entry['cap']}"
@@ -172,7 +172,8 @@ def _are_integers(value: Any) -> bool:
     return isinstance(value, list) and all(type(each) is int for each in value)
 
 
-def _is_drawing(value: Any) -> bool:
+def is_drawing(value: Any) -> bool:
+    """Return whether a value is a list of rows of text, of which there are not too many."""
     rows = isinstance(value, list) and value and all(isinstance(row, str) for row in value)
     return bool(rows) and max(len(value), *map(len, value)) <= MOST_ROWS
 
@@ -211,7 +212,7 @@ _STEP_FIELDS = {
     "answer_tokens": _or_null("whole numbers", _are_integers),
     "attempts": _or_null(_AT_LEAST_1.expected, _AT_LEAST_1.accepts),
 }
-_TRAJECTORY_FIELDS = {
+TRAJECTORY_FIELDS = {
     "suite": _TEXT,
     "size": Field("a whole number of at least 3", lambda v: is_whole(v, 3, _MOST)),
     "complexity": Field("a number or null", lambda v: v is None or type(v) in (int, float)),
@@ -223,7 +224,7 @@ _TRAJECTORY_FIELDS = {
     "condition": Field("an object", lambda v: isinstance(v, Mapping)),
     "trajectory": _WHOLE,
     "world": Field(
-        f"a list of at most {MOST_ROWS} rows of at most {MOST_ROWS} characters", _is_drawing
+        f"a list of at most {MOST_ROWS} rows of at most {MOST_ROWS} characters", is_drawing
     ),
     "cap": _AT_LEAST_1,
     "distance": _AT_LEAST_1,
@@ -259,6 +260,7 @@ class TaskSet:
     tasks: tuple[Task, ...]  # in the order of the run
     trajectories: int  # number of walks through each task
     options: SuiteOptions = field(compare=False)  # different options may yield the same tasks
+    counts: tuple[int, ...] | None = None  # number of recorded walks through each task; None: drawn
 
     @property
     def name(self) -> str:
@@ -267,10 +269,12 @@ class TaskSet:
 
     def walks(self) -> Iterator[PlannedWalk]:
         """Yield every walk through every task."""
-        return (PlannedWalk(task, i) for task in self.tasks for i in range(self.trajectories))
+        counts = self.counts or (self.trajectories,) * len(self.tasks)
+        pairs = zip(self.tasks, counts, strict=True)
+        return (PlannedWalk(task, i) for task, count in pairs for i in range(count))
 
     def __len__(self) -> int:
-        return len(self.tasks) * self.trajectories
+        return sum(self.counts or (self.trajectories * len(self.tasks),))
 
 
 def suite(name: str, *, conditions: Sequence[Condition] = ({},), **options: Any) -> TaskSet:

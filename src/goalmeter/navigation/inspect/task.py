@@ -29,7 +29,7 @@ from goalmeter.agents.grid_agents import Decision
 from goalmeter.gridworld.world import ACTIONS
 from goalmeter.navigation.inspect import models
 from goalmeter.navigation.inspect.eval_log import TRAJECTORY, append
-from goalmeter.navigation.plan import NOT_BEGUN, WALK, WALKS, walk_of
+from goalmeter.navigation.plan import described, walk_of
 from goalmeter.navigation.suite_definition import SEVERAL, SuiteOptions
 from goalmeter.navigation.suites import SUITES, suite_named, suite_names
 from goalmeter.navigation.trajectories import Episode, TaskSet, Trajectory, tasks_of
@@ -240,11 +240,9 @@ def task_of(
     walks, samples = {walk.name: walk for walk in made.walks()}, []
     seed = made.options.seed if asking.seeded else None
     for key in walks if only is None else only:
-        each, number = walks[key]
-        plan = Episode(each).trajectory(number, NOT_BEGUN).to_json()
-        del plan["outcome"], plan["steps"]
+        each = walks[key].task
         grid = f"size {each.size}, complexity {each.complexity}, seed {each.seed}"
-        metadata = {"grid": grid, WALKS: made.trajectories, WALK: plan}
+        metadata = {"grid": grid} | described(walks[key], made.trajectories)
         samples.append(Sample(id=key, input=_prompt(Episode(each)), metadata=metadata))
     return Task(
         name=f"goalmeter/{made.name}",
