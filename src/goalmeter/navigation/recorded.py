@@ -21,7 +21,7 @@ from goalmeter._files import Field, check_record, reading
 from goalmeter._options import option
 from goalmeter.gridworld.conversions import symbols_at
 from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, WITHOUT_KEY, State, planned
-from goalmeter.gridworld.world import ACTIONS, AGENT, Cell, GridWorld
+from goalmeter.gridworld.world import ACTIONS, AGENT, DOOR, EMPTY, Cell, GridWorld
 from goalmeter.navigation.measure import Navigation, with_references
 from goalmeter.navigation.plan import recorded_plan
 from goalmeter.navigation.rollouts import Walked, study_of
@@ -143,9 +143,9 @@ class _Recorded(NamedTuple):
 
     where: str  # for errors
     values: Mapping[str, Any]
-    drawn: GridWorld  # as it was drawn
     # A walk that begins with the key is one without key and door, since the door opens to it.
     world: GridWorld
+    door: Cell | None  # as it was drawn
 
     @classmethod
     def of(cls, number: int, record: Any) -> _Recorded:
@@ -154,37 +154,46 @@ class _Recorded(NamedTuple):
         where = f"trajectory {number}" + (f" ({shown(record['name'])})" if named else "")
         try:
             values = check_record(record, _FIELDS, "a record")
-            drawn = _drawn(values)
+            world, door = _world(values)
         except GoalmeterError as cause:
             raise InvalidTrajectoryError(f"{where}: {cause}") from cause
-        if values.get("carrying") and drawn.thing is not None:
+        if values.get("carrying") and world.thing is not None:
             raise InvalidTrajectoryError(
                 f"{where}: the key is carried from the start, and the grid has "
-                f"{'a key' if drawn.key else 'a neutral object'}; remove it from the grid"
+                f"{'a key' if world.key else 'a neutral object'}; remove it from the grid"
             )
-        return cls(
-            where, values, drawn, drawn.with_(door=None) if values.get("carrying") else drawn
-        )
+        return cls(where, values, world, door)
 
 
-def _drawn(values: Mapping[str, Any]) -> GridWorld:
+def _world(values: Mapping[str, Any]) -> tuple[GridWorld, Cell | None]:
+    """Return the world of a record, and its door as it was drawn."""
     if ("grid" in values) == ("walls" in values):
         raise InvalidParameterError("expected either grid, a text drawing, or walls with objects")
     places = {name: values[name] for name in _PLACES if values.get(name) is not None}
-    if "grid" in values:
-        if places:
-            raise InvalidParameterError(f"grid is a drawing, which has {', '.join(places)} already")
-        return GridWorld.from_text(_lines(values["grid"]))
-    if missing := {"start", "goal"} - places.keys():
-        raise InvalidParameterError(f"{min(missing)} is missing, expected [row, column]")
-    return GridWorld(values["walls"], **places)
+    carried = values.get("carrying", False)
+    if "grid" not in values:
+        if missing := {"start", "goal"} - places.keys():
+            raise InvalidParameterError(f"{min(missing)} is missing, expected [row, column]")
+        door = places.pop("door", None) if carried else places.get("door")
+        return GridWorld(values["walls"], **places), door and Cell(*door)
+    if places:
+        raise InvalidParameterError(f"grid is a drawing, which has {', '.join(places)} already")
+    rows = _rows(values["grid"])
+    doors = [Cell(r, c) for r, row in enumerate(rows) for c, each in enumerate(row) if each == DOOR]
+    if carried and len(doors) == 1:
+        rows = [row.replace(DOOR, EMPTY) for row in rows]
+    return GridWorld.from_text(rows), doors[0] if doors else None
+
+
+def _rows(drawing: Any) -> list[str]:
+    return [row for row in ("".join(line.split()) for line in _lines(drawing)) if row]
 
 
 def _suite_of(items: Sequence[_Recorded]) -> str:
     """Return the name of the suite whose measures apply to the grids."""
     if any(item.values.get("transform") for item in items):
         return "isometries"
-    if any(item.world.door for item in items):
+    if any(item.door for item in items):
         return "key-door"
     return "key-no-door" if any(item.world.thing for item in items) else "maze"
 
@@ -194,7 +203,7 @@ _BY_WORD = {word: n for n, name in enumerate(ACTIONS) for word in (name, name[0]
 
 
 def _answers(actions: Any) -> list[dict[str, Any]]:
-    """Return the recorded answers as objects with an action of 0 to 3 or None; -1 if unknown."""
+    """Return the recorded answers as objects with an action, by its number if its name is known."""
     if isinstance(actions, str):
         words = actions.replace(",", " ").split()
         actions = words if len(words) > 1 or actions.upper() in ACTIONS else [*"".join(words)]
@@ -203,7 +212,7 @@ def _answers(actions: Any) -> list[dict[str, Any]]:
         answer = dict(entry) if isinstance(entry, Mapping) else {"action": entry}
         action = answer.get("action", "")
         if isinstance(action, str):
-            answer["action"] = _BY_WORD.get(action.upper(), -1)
+            answer["action"] = _BY_WORD.get(action.upper(), action)
         if action is None:
             answer.setdefault("invalid", UNREADABLE)
         answers.append(answer)
@@ -233,6 +242,12 @@ def _walked(item: _Recorded, task: Task, number: int, options: WalkOptions) -> T
             if state.cell == task.world.goal:
                 raise InvalidTrajectoryError("it begins at the goal, expected no more steps")
             (row, column), layer = state
+            action = answer.get("action", "")
+            if action not in (*range(len(ACTIONS)), None):
+                raise InvalidTrajectoryError(
+                    f"action is {shown(action)}, expected one of {', '.join(ACTIONS)}, "
+                    f"0 to {len(ACTIONS) - 1}, or null for none"
+                )
             labels = {"state": [row, column, layer], "optimal": [*plan.optimal_actions(state)]}
             step = Step.from_json(answer | labels)
             after = state if step.action is None else plan.step(state, step.action)
@@ -259,7 +274,7 @@ def _walked(item: _Recorded, task: Task, number: int, options: WalkOptions) -> T
 
 def _opens(item: _Recorded, state: State, doors: str) -> bool:
     """Whether the recording tool opens the door in a state."""
-    door, carried = item.drawn.door, item.values.get("carrying") or state.has_key
+    door, carried = item.door, item.values.get("carrying") or state.has_key
     if door is None or not carried:
         return False
     near = [door.moved(action) for action in range(len(ACTIONS))] if doors == ADJACENT else []
@@ -268,7 +283,7 @@ def _opens(item: _Recorded, state: State, doors: str) -> bool:
 
 def _contradiction(item: _Recorded, recorded: Any, state: State, opened: bool) -> str:
     """Return how a recorded state differs from the replayed one, or ""."""
-    carried = bool(item.values.get("carrying") or (state.has_key and item.drawn.key))
+    carried = bool(item.values.get("carrying") or (state.has_key and item.world.key))
     parts = recorded if isinstance(recorded, Mapping) else {}
     if not parts:
         parts = {"cell" if _is_cell(recorded) else "grid": recorded}
@@ -283,8 +298,10 @@ def _contradiction(item: _Recorded, recorded: Any, state: State, opened: bool) -
     if not is_drawing(_lines(parts["grid"])):
         return f"is {shown(parts['grid'])}, expected [row, column], a drawing, or an object of them"
     layer = DOOR_OPEN if opened else WITH_KEY if state.has_key else WITHOUT_KEY
-    expected = ["".join(row) for row in symbols_at(item.drawn, State(state.cell, layer))]
-    rows = [row for row in ("".join(line.split()) for line in _lines(parts["grid"])) if row]
+    cells, rows = symbols_at(item.world, State(state.cell, layer)), _rows(parts["grid"])
+    if item.door not in (None, item.world.door, state.cell) and not opened:
+        cells[item.door.row][item.door.column] = DOOR
+    expected = ["".join(row) for row in cells]
     if [*map(len, rows)] != [*map(len, expected)]:
         return f"has rows of {[*map(len, rows)]} cells, expected {[*map(len, expected)]}"
     agents = [[r, row.index(AGENT)] for r, row in enumerate(rows) if AGENT in row]
