@@ -25,7 +25,10 @@ from goalmeter.runs import HERE
 
 __all__ = ["REPLICATIONS", "StudyOptions", "find_replications", "replicate"]
 
-_ALIKE = ("tempting-button", "lm-navigation", "organisms", "organism-use", "lm-representation")
+_ALIKE = (
+    *("tempting-button", "lm-navigation", "organisms", "organism-use", "lm-representation"),
+    "published-walks",
+)
 REPLICATIONS = {  # name on the command line -> folder
     "meg-cliffworld": "cliffworld",
     "reflection-table-1": "reflection_table",
@@ -47,6 +50,7 @@ class StudyOptions:
         "scripted|neural|all  Rows of reflection-table-1; or names, with commas between them."
     )
     steps: int | None = option("Length of the trials.", least=1, most=10_000_000)
+    data: Path | None = option("FOLDER  Published files, for published-walks.")
     run: Sequence[str | Path] = option(
         "RUN  A run to show in lm-navigation; repeat for more.", default=(), kind=list[Path]
     )
@@ -57,7 +61,7 @@ class StudyOptions:
 
     def command(self, name: str) -> str:
         """Return the command of a study with these options, for the foot of its page."""
-        names = ("agents", "seeds", "steps", "seed")
+        names = ("agents", "data", "seeds", "steps", "seed")
         values = {n: value for n in names if (value := getattr(self, n)) is not None}
         return " ".join(["goalmeter replicate", name, *words(StudyOptions, values)])
 

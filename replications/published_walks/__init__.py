@@ -1,0 +1,1 @@
+"""Published trajectories of GPT-OSS-20B, measured again from their steps."""
