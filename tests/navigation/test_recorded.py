@@ -78,8 +78,10 @@ def test_recorded_walks_have_the_measures_of_the_walks(
     suite: str, options: dict[str, Any], tmp_path: Path
 ) -> None:
     walks = walked("unreliable", suite, **options)
-    records = json.loads(json.dumps([record_of(walk) for walk in walks]))
-    imported = from_walks(records, "unreliable", suite=suite, out=tmp_path / "run", **REPEAT)
+    records = [record_of(walk) for walk in walks]
+    imported = from_walks(
+        json.loads(json.dumps(records)), "unreliable", suite=suite, out=tmp_path / "run", **REPEAT
+    )
     plain = gm.navigation.measure(_Replayed(walks), suite, **_lists(options), **REPEAT)
     assert measures(imported) == measures(plain)
     again = gm.navigation.load(tmp_path / "run", beside=[])
@@ -121,6 +123,7 @@ def test_a_drawing_and_walls_with_objects_are_the_same_walk() -> None:
         {"grid": ROOMS, "actions": WALK, "states": drawings()},
         {"grid": "\n".join(" ".join(row) for row in ROOMS), "actions": _names(WALK)},
         {"walls": walls, **places, "actions": numbers, "states": cells},
+        {"walls": np.array(walls), **places, "actions": np.array(numbers), "states": CELLS},
         {
             "walls": [[bool(c) for c in r] for r in walls],
             **places,
@@ -277,6 +280,8 @@ def test_what_is_refused_of_walls_and_options() -> None:
         from_walks(["R"])  # type: ignore[list-item]
     with pytest.raises(InvalidTrajectoryError, match="there are no walks"):
         from_walks([])
+    with pytest.raises(InvalidTrajectoryError, match="all walks are in changed frames"):
+        from_walks([GOOD | {"transform": "swap"}])
     with pytest.raises(
         InvalidParameterError, match="doors is 'ajar', expected adjacent or entered"
     ):

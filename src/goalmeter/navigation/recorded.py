@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from goalmeter._errors import (
     GoalmeterError,
     InvalidFileError,
@@ -152,6 +154,8 @@ class _Recorded(NamedTuple):
         """Read a record; its number counts from 0."""
         named = isinstance(record, Mapping) and isinstance(record.get("name"), str)
         where = f"trajectory {number}" + (f" ({shown(record['name'])})" if named else "")
+        if isinstance(record, Mapping):  # arrays are lists of JSON
+            record = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in record.items()}
         try:
             values = check_record(record, _FIELDS, "a record")
             world, door = _world(values)
@@ -215,7 +219,7 @@ def _answers(actions: Any) -> list[dict[str, Any]]:
             answer["action"] = _BY_WORD.get(action.upper(), action)
         if action is None:
             answer.setdefault("invalid", UNREADABLE)
-        answers.append(answer)
+        answers.append({k: [*v] if isinstance(v, tuple) else v for k, v in answer.items()})
     return answers
 
 
@@ -338,6 +342,10 @@ def from_walks(
     items = [_Recorded.of(number, record) for number, record in enumerate(records)]
     if not items:
         raise InvalidTrajectoryError("there are no walks, expected at least one record")
+    if all(item.values.get("transform") for item in items):
+        raise InvalidTrajectoryError(
+            "all walks are in changed frames, expected walks in the original frame (transform null)"
+        )
     name = chosen.suite or _suite_of(items)
     tasks: dict[str, tuple[_Recorded, Task, list[Trajectory]]] = {}
     grids: dict[Any, int] = {}
