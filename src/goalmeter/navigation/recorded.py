@@ -258,7 +258,7 @@ def _walked(item: _Recorded, task: Task, number: int, options: WalkOptions) -> T
             word = "no action" if step.action is None else ACTIONS[step.action]
             if options.collisions == REFUSE and step.action is not None and after == state:
                 raise InvalidTrajectoryError(
-                    f"{word} leads into a wall, and collisions are refused"
+                    f"{word} leads into a wall or a closed door, and collisions are refused"
                 )
             opened = opened or _opens(item, after, options.doors)
             following = (states or ())[len(steps) + 1 :]
