@@ -167,7 +167,7 @@ KEPT = ROOT / "docs" / "results" / "published-walks.json"
 
 def test_the_page_shows_the_stored_numbers() -> None:
     kept = json.loads(KEPT.read_text(encoding="utf-8"))
-    page = ROOT / "docs" / "navigation-language-models.md"
+    page = ROOT / "docs" / "notes" / "navigation-language-models.md"
     marked = (
         f"tests/studies/{Path(__file__).name}::{test_the_page_shows_the_stored_numbers.__name__}"
     )
