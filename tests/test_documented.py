@@ -67,6 +67,9 @@ NOT_RUN = {
     "docs/cards.md: takes minutes",
     "docs/cards.md: a workflow of GitHub",
     "docs/cards.md: a file for goalmeter measure --claim",
+    "docs/guides/gating-in-ci.md: a workflow of GitHub",
+    "docs/guides/gating-in-ci.md: a file for goalmeter measure --claim",
+    "docs/guides/hidden-states.md: needs a GPU and vLLM",
     "docs/notes/scale.md: the cluster would stay; tests/runs/backends/test_clusters.py starts and "
     "stops one",
     "docs/notes/scale.md: it needs Slurm; tests/runs/backends/test_clusters.py has jobs of this "
@@ -79,8 +82,8 @@ NOT_RUN = {
 
 
 # --- Programs -------------------------------------------------------------------------------------
-def names_of_readme() -> dict[str, Any]:
-    """What the README's world of one's own stands for: arrays of the shapes that it names."""
+def names_of_tables() -> dict[str, Any]:
+    """Return arrays of the shapes that the guide on MDPs names."""
     rng = np.random.default_rng(0)
     transition = rng.dirichlet(np.ones(4), size=(4, 2))
     lake = gm.TabularMDP.from_gymnasium("FrozenLake-v1")
@@ -111,7 +114,7 @@ def names_of_causal() -> dict[str, Any]:
 
 # What a program begins with -> what its page takes to be there.
 NAMES = {
-    "mdp = gm.TabularMDP(transition": names_of_readme,
+    "mdp = gm.TabularMDP(transition": names_of_tables,
     "import goalmeter as gm\n\nside": names_of_causal,
 }
 PROGRAMS = sorted({b.page for b in BLOCKS if b.language == "python" and b.marker is None})

@@ -50,6 +50,7 @@ def test_a_kept_result_is_what_its_command_gives(
     assert list(numbers_of(again)) == pytest.approx(list(numbers_of(kept)), rel=1e-6)
 
 
+MISGENERALISATION = "docs/notes/goal-misgeneralisation.md"
 # A page -> what runs of a replication wrote to tables.md, by the label of the run.
 FILLED = {
     "docs/notes/calibration.md": {
@@ -62,8 +63,7 @@ FILLED = {
         "": "docs/results/calibration.txt",
         "cells of organisms": "docs/results/representation.txt",
     },
-    "README.md": {"": "docs/results/goal-misgeneralisation.json"},
-    "docs/notes/goal-misgeneralisation.md": {"": "docs/results/goal-misgeneralisation.json"},
+    MISGENERALISATION: {"": "docs/results/goal-misgeneralisation.json"},
     "docs/notes/organisms.md": {"": "docs/results/organisms.txt"},
     "docs/notes/representation.md": {
         "": "docs/results/representation.txt",
@@ -102,8 +102,7 @@ def test_the_tables_of_a_page_are_those_that_its_runs_wrote(name: str) -> None:
     assert marked <= kept
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/notes/goal-misgeneralisation.md"])
-def test_areas_are_shares_of_pairs_of_stored_agents(name: str) -> None:
+def test_areas_are_shares_of_pairs_of_stored_agents() -> None:
     """Recompute each area from the stored scores and outcomes, pair by pair."""
     file = ROOT / "docs" / "results" / "goal-misgeneralisation.json"
     agents = [a for a in json.loads(file.read_text(encoding="utf-8"))["agents"] if a["trained"]]
@@ -116,7 +115,7 @@ def test_areas_are_shares_of_pairs_of_stored_agents(name: str) -> None:
         item
         for item in EVERYTHING
         if isinstance(item, Rows)
-        and item.page == name
+        and item.page == MISGENERALISATION
         and item.marker == ("table", "Area under the curve")
     )
     for predictor, *cells in table.cells[1:]:
@@ -149,14 +148,14 @@ def test_the_page_of_benchmarks_is_its_results() -> None:
     assert done.stdout == (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8"), hint
 
 
-def test_speeds_in_the_readme_are_those_of_the_benchmark() -> None:
+def test_speeds_of_self_reflection_are_those_of_the_benchmark() -> None:
     results = ROOT / "benchmarks" / "results" / "reflection_vs_library.json"
     speeds = {
         (row["agent"], row["steps"]): row["steps_per_second"]
         for row in json.loads(results.read_text(encoding="utf-8"))["ours"]
     }
-    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    message = re.search(r"take `rc\(naive\)` ([\d,]+) steps a second and `naive` ([\d,]+)", readme)
+    page = " ".join((ROOT / "docs" / "which-measure.md").read_text(encoding="utf-8").split())
+    message = re.search(r"take `rc\(naive\)` ([\d,]+) steps a second and `naive` ([\d,]+)", page)
     assert message is not None
     for name, text in zip(("rc(naive)", "naive"), message.groups(), strict=True):
         assert int(text.replace(",", "")) == round(speeds[name, 500], -3)
@@ -259,12 +258,10 @@ def test_estimates_in_sentences_on_calibration_are_in_the_kept_results() -> None
     assert [number for number in numbers if f" {number}" not in kept] == []
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/notes/goal-misgeneralisation.md"])
-def test_areas_in_sentences_are_those_of_the_stored_agents(name: str) -> None:
-    kept = tables_of(ROOT / FILLED[name][""])
-    text = (ROOT / name).read_text(encoding="utf-8")
-    start = "## Results" if name.startswith("docs") else "## A wrong goal, named before it shows"
-    part = text.partition(start)[2].partition("\n## ")[0]
+def test_areas_in_sentences_are_those_of_the_stored_agents() -> None:
+    kept = tables_of(ROOT / FILLED[MISGENERALISATION][""])
+    text = (ROOT / MISGENERALISATION).read_text(encoding="utf-8")
+    part = text.partition("## Results")[2].partition("\n## ")[0]
     sentences = " ".join(line for line in part.splitlines() if not line.startswith(("|", "- ")))
     numbers = re.findall(r"−?\d\.\d\d \[−?\d\.\d\d, −?\d\.\d\d\]", sentences)
     assert len(numbers) >= 2
