@@ -25,8 +25,9 @@ from goalmeter.organisms.kinds import Organism, legal_moves
 # Cells are written row,column. A colon marks the cell that a search expands, an angle bracket the
 # last cell in its queue; letters are legal moves.
 
-# Inner rows and columns in the vocabulary, for grids up to size 13.
-_INNER = range(1, 12)
+# Inner rows and columns in the vocabulary: for grids up to size 13, which is that of the organisms
+# in the package, and for grids up to size 15.
+_INNER, _INNER_LARGE = range(1, 12), range(1, 14)
 PAD, END, UNKNOWN, USER, ASSISTANT = "<pad>", "<|end|>", "<unk>", "<|user|>", "<|assistant|>"
 THINK, THOUGHT, TARGET, LEGAL, PLAN = "<think>", "</think>", "target", "legal", "plan"
 OPENING = '{"action":'
@@ -40,7 +41,7 @@ WAYS = tuple(
     for moves in combinations(range(len(ACTIONS)), n)
 )
 _SPECIAL = (PAD, END, UNKNOWN, USER, ASSISTANT)
-VOCABULARY: tuple[str, ...] = (
+_SMALL: tuple[str, ...] = (
     *_SPECIAL,
     *(*MAP, AGENT_AT, *KEY_CARRIED),
     *(str(number) for number in range(_INNER.stop + 2)),
@@ -52,6 +53,20 @@ VOCABULARY: tuple[str, ...] = (
     *(f"{row},{column}:" for row in _INNER for column in _INNER),
     *(f"{row},{column}>" for row in _INNER for column in _INNER),
 )
+# The words of larger grids come last, so that all others have the same ids in both vocabularies.
+_ADDED = (
+    *(str(number) for number in range(_INNER.stop + 2, _INNER_LARGE.stop + 2)),
+    *(
+        f"{row},{column}{mark}"
+        for mark in ("", ":", ">")
+        for row in _INNER_LARGE
+        for column in _INNER_LARGE
+        if max(row, column) >= _INNER.stop
+    ),
+)
+VOCABULARY = (*_SMALL, *_ADDED)
+# Number of words of the vocabulary for grids up to size 13, its first words.
+SMALL_VOCABULARY = len(_SMALL)
 # Token id of each word.
 IDS = {word: number for number, word in enumerate(VOCABULARY)}
 _CHAT = (
@@ -66,11 +81,15 @@ def of_cell(cell: Cell) -> str:
     return f"{cell.row},{cell.column}"
 
 
-def tokenizer() -> Any:
-    """Return the tokenizer of all organisms, which splits text at blanks, for transformers."""
+def tokenizer(words: int = SMALL_VOCABULARY) -> Any:
+    """Return the tokenizer of an organism with the first `words` words, for transformers.
+
+    It splits text at blanks.
+    """
     transformers = require("transformers", extra="lm", feature="An organism's tokenizer")
     tokenizers = require("tokenizers", extra="lm", feature="An organism's tokenizer")
-    model = tokenizers.Tokenizer(tokenizers.models.WordLevel(IDS, unk_token=UNKNOWN))
+    ids = {word: IDS[word] for word in VOCABULARY[:words]}
+    model = tokenizers.Tokenizer(tokenizers.models.WordLevel(ids, unk_token=UNKNOWN))
     model.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
     out = transformers.PreTrainedTokenizerFast(
         tokenizer_object=model,
@@ -179,9 +198,12 @@ SYLLABUS: dict[Kind, tuple[float, int, int]] = {
     (MAZE, 7): (0.12, 50, 120),
     (MAZE, 9): (0.23, 90, 215),
     (MAZE, 11): (0.44, 140, 335),
+    (MAZE, 13): (0.5, 205, 500),
+    (MAZE, 15): (0.9, 285, 695),
     (KEY_DOOR, 9): (0.16, 90, 165),
 }
-SIZES = (5, 7, 9, 11)
+# Sizes of the recipes, and those that need the larger vocabulary and longer texts.
+SIZES, LARGE_SIZES = (5, 7, 9, 11), (13, 15)
 # Questions per map; further ones would be cheap but add little information.
 _QUESTIONS = 2
 # Half of all batches use the farther half of the places, whose answers are longer. Search depths
@@ -204,9 +226,10 @@ class Lesson:
 
 def syllabus(sizes: Sequence[int] = SIZES, *, keys: bool = True) -> tuple[Kind, ...]:
     """Return the kinds of worlds of these sizes; with `keys` also worlds with a key and a door."""
-    if not sizes or any(size not in SIZES for size in sizes):
+    known = (*SIZES, *LARGE_SIZES)
+    if not sizes or any(size not in known for size in sizes):
         raise InvalidParameterError(
-            f"sizes is {list(sizes)}, expected a subset of {', '.join(map(str, SIZES))}"
+            f"sizes is {list(sizes)}, expected a subset of {', '.join(map(str, known))}"
         )
     return tuple(k for k in SYLLABUS if k[1] in sizes and (keys or k[0] == MAZE))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from goalmeter._errors import InvalidFileError, in_a_line, require, shortened
 from goalmeter._files import loaded, read_bytes, without_bars, write_text
 from goalmeter.organisms.kinds import MANIFEST, WEIGHTS, check, published, to_disk
-from goalmeter.organisms.lessons import END, IDS, VOCABULARY, tokenizer
+from goalmeter.organisms.lessons import END, IDS, SMALL_VOCABULARY, VOCABULARY, tokenizer
 
 if TYPE_CHECKING:
     import torch
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 # faster with rotary than with learnt positions: 0.96 instead of 1.34 nats per word after 200 steps
 # on small mazes. The large theta makes half of the rotary dimensions nearly independent of the
 # distance, which helps to look up a word.
-_WIDTH, _INNER, _LAYERS, _HEADS, _PLACES, _THETA = 192, 512, 4, 6, 512, 1e6
+_WIDTH, _INNER, _LAYERS, _HEADS, _THETA = 192, 512, 4, 6, 1e6
+# Longest text in tokens by the number of words: grids up to size 13, and up to size 15.
+_PLACES = {SMALL_VOCABULARY: 512, len(VOCABULARY): 1024}
+_ANSWERS = {SMALL_VOCABULARY: 350, len(VOCABULARY): 720}
 _SIZES = {
-    "vocab_size": len(VOCABULARY),
-    "max_position_embeddings": _PLACES,
     "hidden_size": _WIDTH,
     "intermediate_size": _INNER,
     "num_hidden_layers": _LAYERS,
@@ -35,8 +36,8 @@ _FEATURE = "Training an organism"
 _LONGEST = 1_000_000  # maximum bytes of a configuration
 
 
-def new_network(seed: int) -> Any:
-    """Return an untrained network as a transformers model."""
+def new_network(seed: int, words: int = SMALL_VOCABULARY) -> Any:
+    """Return an untrained network with this many words as a transformers model."""
     torch = require("torch", extra="lm", feature=_FEATURE)
     transformers = require("transformers", extra="lm", feature=_FEATURE)
     torch.manual_seed(seed)
@@ -45,9 +46,21 @@ def new_network(seed: int) -> Any:
         tie_word_embeddings=True,
         bos_token_id=None,
         eos_token_id=IDS[END],
+        vocab_size=words,
+        max_position_embeddings=_PLACES[words],
         **_SIZES,
     )
     return transformers.LlamaForCausalLM(config)
+
+
+def with_vocabulary(model: Any, words: int, seed: int) -> Any:
+    """Return the network with at least this many words, new ones drawn as for a new network."""
+    if model.config.vocab_size < words:
+        torch = require("torch", extra="lm", feature=_FEATURE)
+        torch.manual_seed(seed)
+        model.resize_token_embeddings(words, mean_resizing=False)
+        model.config.max_position_embeddings = _PLACES[words]
+    return model
 
 
 def read_network(folder: str | Path) -> Any:
@@ -58,7 +71,10 @@ def read_network(folder: str | Path) -> Any:
     file = Path(folder) / "config.json"
     try:
         value = json.loads(read_bytes(file, _LONGEST))
-        other = [name for name, size in _SIZES.items() if value[name] != size]
+        words = value["vocab_size"]
+        words = words if words in _PLACES else SMALL_VOCABULARY
+        expected = {"vocab_size": words, "max_position_embeddings": _PLACES[words]} | _SIZES
+        other = [name for name, size in expected.items() if value[name] != size]
     except (OSError, ValueError, LookupError, TypeError, RecursionError) as cause:
         raise InvalidFileError(
             f"{folder} contains no organism: {file.name} cannot be read ({in_a_line(cause)})"
@@ -66,7 +82,7 @@ def read_network(folder: str | Path) -> Any:
     for name in other:
         raise InvalidFileError(
             f"the model in {folder} has {name} {shortened(repr(value[name]), 40)}, expected "
-            f"{_SIZES[name]} for an organism of this version"
+            f"{expected[name]} for an organism of this version"
         )
     try:
         return loaded("LlamaForCausalLM", folder, feature=_FEATURE, use_safetensors=True)
@@ -78,13 +94,13 @@ def write_network(model: Any, folder: str | Path) -> None:
     """Write the network in half precision and its tokenizer, for `from_pretrained`."""
     torch = require("torch", extra="lm", feature=_FEATURE)
     # The default sampling settings of servers are the paper's.
-    model.generation_config.update(do_sample=True, temperature=0.7, top_p=0.95, max_new_tokens=350)
+    model.generation_config.update(do_sample=True, temperature=0.7, top_p=0.95, max_new_tokens=_ANSWERS[model.config.vocab_size])
     # Input and output embeddings share a parameter, which the state would contain twice.
     halved = {name: value.detach().to(torch.float16) for name, value in model.named_parameters()}
     with published(Path(folder)) as fresh, without_bars():
         try:
             model.save_pretrained(fresh, state_dict=halved)
-            tokenizer().save_pretrained(fresh)
+            tokenizer(model.config.vocab_size).save_pretrained(fresh)
         except Exception as cause:  # the writers have their own errors for a full disk
             raise OSError(in_a_line(cause)) from cause
 

@@ -19,7 +19,19 @@ from goalmeter._files import locked
 from goalmeter._names import did_you_mean
 from goalmeter._options import option
 from goalmeter.organisms.kinds import MANIFEST, organism, organism_names, weights_of
-from goalmeter.organisms.lessons import IDS, PAD, PLAN, SIZES, WAYS, Lesson, batch, syllabus
+from goalmeter.organisms.lessons import (
+    IDS,
+    LARGE_SIZES,
+    PAD,
+    PLAN,
+    SIZES,
+    SMALL_VOCABULARY,
+    VOCABULARY,
+    WAYS,
+    Lesson,
+    batch,
+    syllabus,
+)
 from goalmeter.organisms.network import (
     CHECKPOINT,
     SETTINGS,
@@ -29,6 +41,7 @@ from goalmeter.organisms.network import (
     read_settings,
     resume,
     save,
+    with_vocabulary,
     write_network,
 )
 from goalmeter.runs.progress import FINISHED, Progress, reporting_status
@@ -298,7 +311,12 @@ def _learn(
     import torch
 
     begin = settings.begin_with
-    initial = new_network(settings.seed) if begin == NOTHING else read_network(_weights(begin))
+    large = set(settings.sizes) & set(LARGE_SIZES)
+    words = len(VOCABULARY) if large else SMALL_VOCABULARY
+    if begin == NOTHING:
+        initial = new_network(settings.seed, words)
+    else:
+        initial = with_vocabulary(read_network(_weights(begin)), words, settings.seed)
     model = initial.to(device).train()
     model.set_attn_implementation("eager")  # faster than the fused implementation on a CPU
     optimizers = _optimizers(model)
