@@ -38,6 +38,8 @@ say = Texts("lm_representation")
 NAME, LEDGER_PREFIX = "lm-representation", "lm-representation/"
 MODEL, GRIDS = "goalmeter/mouse", 40
 SIZES, COMPLEXITIES = (7, 9, 11), (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+# Plans at the paper's largest sizes are those of a mouse that was trained on them.
+LARGE_MODEL, LARGE_SIZES, LARGE_GRIDS = Path(__file__).parent / "weights", (13, 15), 12
 PRE, POST = "pre/end", "post/end"
 # Two thirds of the way, as the paper's main layer: block 15 of 24, and 3 of 4.
 LAYER = 3
@@ -80,13 +82,15 @@ def _maps(captures: Any, first: BoolArray, seed: int, tell: ProgressCallback) ->
     return out
 
 
-def _plans(captures: Any, network: Network, seed: int, tell: ProgressCallback) -> dict[str, Any]:
+def _plans(
+    captures: Any, network: Network, sizes: Sequence[str], seed: int, tell: ProgressCallback
+) -> dict[str, Any]:
     plans = representation.plans_of(captures.samples)
     at = representation.rows_of(captures.trained, plans)
     first = [sample for sample in captures.samples if sample.step == 0]
     stated = representation.stated_plans(first, network.local.tokenizer, plans)
     tables = {}
-    for size in (ALL, *map(str, SIZES)):
+    for size in sizes:
         kept = _of_size(plans.scenes.shapes, size)
 
         def rows(layer: int, position: str, kept: Any = kept) -> Any:
@@ -122,8 +126,8 @@ def _numbers(
     yield "plan/post/1", plans[ALL].row(POST, LAYER, DECODER.name, 1).prefix
     if 11 in SIZES:  # the one size whose maps are published by themselves
         yield "map/mlp/11", cells(MLP, PRE, "11")
-    for size in map(str, SIZES):
-        for row in plans[size].plan:
+    for size, table in plans.items():
+        for row in table.plan if size != ALL else ():
             if row.position == POST and row.n <= MOST_PREFIX:
                 yield f"plan/{size}/{row.n}", row.prefix
 
@@ -172,20 +176,28 @@ def _tables(
     )
 
 
+def _walked(
+    out: Path, model: str, sizes: Sequence[int], grids: int, seed: int, tell: ProgressCallback
+) -> tuple[Any, Network]:
+    """Run a model in mazes of these sizes and return its captures and network."""
+    run = out / "walks"
+    worlds: dict[str, Any] = {"sizes": sizes, "complexities": COMPLEXITIES, "grids": grids}
+    walks: dict[str, Any] = worlds | {"trajectories": 1, "seed": seed, "beside": []}
+    navigation.measure(model, **walks, prompts=["compact/2"], out=run, progress=tell)
+    samples, network = representation.replay(run)
+    chosen: dict[str, Any] = {"layers": [LAYER], "positions": [PRE, POST], "seed": seed}
+    return representation.captured(samples, network, out, **chosen, tell=tell), network
+
+
 def replicate(out: Path, options: StudyOptions) -> Outcome:
     """Read the maps and plans of the mouse as the paper reads those of GPT-OSS-20B.
 
-    Seeds are mazes of each size and complexity, 40 by default. All of it runs in this process.
+    Seeds are mazes of each size and complexity, 40 by default, and at most 12 at sizes 13 and 15,
+    where a mouse that was trained on these sizes is read. All of it runs in this process.
     """
     grids, seed = options.count(GRIDS, least=4), options.seed
-    tell, run = options.progress or (lambda line: None), out / "walks"
-    worlds: dict[str, Any] = {"sizes": SIZES, "complexities": COMPLEXITIES, "grids": grids}
-    walks: dict[str, Any] = worlds | {"trajectories": 1, "seed": seed, "beside": []}
-    navigation.measure(MODEL, **walks, out=run, progress=tell)
-    samples, network = representation.replay(run)
-    captures = representation.captured(
-        samples, network, out, layers=[LAYER], positions=[PRE, POST], seed=seed, tell=tell
-    )
+    tell = options.progress or (lambda line: None)
+    captures, network = _walked(out, MODEL, SIZES, grids, seed, tell)
     first = np.array([captures.samples[row].step == 0 for row in captures.rows.tolist()])
     by_probe = _maps(captures, first, seed, tell)
     tell("decoded maps")
@@ -198,7 +210,12 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     decoded = representation.decoded(posterior, reading.scenes, rule="published")
     controls = representation.map_controls(decoded, reading.scenes, seed=seed)
     explained = representation.explained(decoded, controls, reading.scenes)[0]
-    plans = _plans(captures, network, seed, tell)
+    plans = _plans(captures, network, (ALL, *map(str, SIZES)), seed, tell)
+    if LARGE_SIZES:
+        large = f"goalmeter-local/{LARGE_MODEL}"
+        fewer = min(grids, LARGE_GRIDS)
+        captures, network = _walked(out / "large", large, LARGE_SIZES, fewer, seed, tell)
+        plans |= _plans(captures, network, tuple(map(str, LARGE_SIZES)), seed, tell)
     numbers = {name: value for name, value in _numbers(by_probe, explained, plans) if value.n}
     maps = [
         dict(zip(("probe", "position", "size"), key, strict=True)) | {"rows": rows}
@@ -211,7 +228,9 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
 
 def planned(options: StudyOptions) -> dict[str, int]:
     """Return how much `replicate` with these options will do."""
-    return {"walks": len(SIZES) * len(COMPLEXITIES) * options.count(GRIDS, least=4)}
+    grids = options.count(GRIDS, least=4)
+    each = len(SIZES) * grids + len(LARGE_SIZES) * min(grids, LARGE_GRIDS)
+    return {"walks": len(COMPLEXITIES) * each}
 
 
 def ledger_values(row: ledger.Number, results: Mapping[str, Any]) -> dict[str, str] | None:

@@ -15,6 +15,7 @@ from goalmeter.organisms import organism
 from goalmeter.organisms.lessons import (
     COMPLEXITIES,
     IDS,
+    SMALL_VOCABULARY,
     VOCABULARY,
     Lesson,
     batch,
@@ -54,6 +55,23 @@ def test_what_is_learnt_is_what_the_tokenizer_makes_of_the_prompt() -> None:
             assert ids["input_ids"] == [IDS[word] for word in spoken]
     answer = ["<think>", "target", "1,1", "</think>", '{"action":', '"UP"}']
     assert words_of.decode([IDS[w] for w in answer]) == " ".join(answer)
+
+
+def test_large_mazes_have_words_behind_all_others() -> None:
+    pytest.importorskip("transformers")
+    assert not {"12,1", "3,13:", "13,13>", "15"} & set(VOCABULARY[:SMALL_VOCABULARY])
+    for size in (13, 15):
+        lessons = batch(organism("mouse"), 3, kinds=syllabus([size]), seed=0, words=4000)
+        longest = 0
+        for lesson in lessons:
+            assert words(lesson.map).startswith(f"<|user|> Rows: {size} Columns: {size} Open:")
+            asked = [len(lesson.map) + len(q) + len(a) for q, a in lesson.questions]
+            longest = max(longest, *asked)
+        # The context of small networks is 512 tokens.
+        assert len(lessons) > 1 and longest < 1024
+    small, large = tokenizer(), tokenizer(len(VOCABULARY))
+    assert small("11,11> 12,1")["input_ids"] == [IDS["11,11>"], IDS["<unk>"]]
+    assert large("11,11> 12,1")["input_ids"] == [IDS["11,11>"], IDS["12,1"]]
 
 
 def literal(world: GridWorld) -> object:

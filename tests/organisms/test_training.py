@@ -29,10 +29,16 @@ from goalmeter.navigation.prompts import understood  # noqa: E402
 from goalmeter.organisms import organism, training  # noqa: E402
 from goalmeter.organisms.lessons import (  # noqa: E402
     IDS,
+    VOCABULARY,
     batch,
     syllabus,
 )
-from goalmeter.organisms.network import CHECKPOINT, SETTINGS, new_network  # noqa: E402  # noqa: E402
+from goalmeter.organisms.network import (  # noqa: E402
+    CHECKPOINT,
+    SETTINGS,
+    new_network,
+    with_vocabulary,
+)
 from goalmeter.organisms.training import (  # noqa: E402
     Settings,
     _has_bfloat16,
@@ -109,6 +115,21 @@ def test_a_small_organism_from_end_to_end(tmp_path: Path) -> None:
         learnt = float(loss_of(transformers.LlamaForCausalLM.from_pretrained(folder), lessons))
     assert learnt < 0.4 < 5 < untrained
     assert train(settings, folder) == folder  # over, so nothing is done
+
+
+def test_more_words_change_nothing_of_the_known_ones() -> None:
+    lessons = batch(organism("mouse"), 1, kinds=syllabus([5]), seed=0, words=400)
+    ids = torch.tensor([list(lessons[0].map)])
+    model = new_network(0)
+    with torch.no_grad():
+        before = model(input_ids=ids).logits
+        large = with_vocabulary(model, len(VOCABULARY), seed=0)
+        after = large(input_ids=ids).logits
+    assert large.config.max_position_embeddings == 1024
+    assert after.shape[-1] == len(VOCABULARY) > before.shape[-1]
+    assert torch.equal(after[..., : before.shape[-1]], before)
+    large_lessons = batch(organism("mouse"), 1, kinds=syllabus([15]), seed=0, words=700)
+    assert loss_of(large, large_lessons).item() < 10
 
 
 @pytest.mark.slow

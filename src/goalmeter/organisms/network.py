@@ -94,7 +94,12 @@ def write_network(model: Any, folder: str | Path) -> None:
     """Write the network in half precision and its tokenizer, for `from_pretrained`."""
     torch = require("torch", extra="lm", feature=_FEATURE)
     # The default sampling settings of servers are the paper's.
-    model.generation_config.update(do_sample=True, temperature=0.7, top_p=0.95, max_new_tokens=_ANSWERS[model.config.vocab_size])
+    model.generation_config.update(
+        do_sample=True,
+        temperature=0.7,
+        top_p=0.95,
+        max_new_tokens=_ANSWERS[model.config.vocab_size],
+    )
     # Input and output embeddings share a parameter, which the state would contain twice.
     halved = {name: value.detach().to(torch.float16) for name, value in model.named_parameters()}
     with published(Path(folder)) as fresh, without_bars():
