@@ -20,8 +20,8 @@ import numpy as np
 
 import goalmeter as gm
 from goalmeter._types import FloatArray
+from goalmeter.agents.environment_agents import table_actor
 from goalmeter.gridworld import key_door, maze, tabular_world
-from goalmeter.meg.simulator.agents import table_actor
 from goalmeter.meg.simulator.collection import collect
 from goalmeter.meg.simulator.counts import AgentRecord, Bootstrap, CountEstimate
 from goalmeter.meg.simulator.protocol import TabularSimulator

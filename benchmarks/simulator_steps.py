@@ -18,8 +18,9 @@ import minigrid
 import numpy as np
 from stable_baselines3 import PPO
 
-from goalmeter.meg.simulator.agents import actor_of, reference_of
+from goalmeter.agents.environment_agents import actor_of
 from goalmeter.meg.simulator.environments import GymnasiumSimulator
+from goalmeter.meg.simulator.protocol import reference_of
 from goalmeter.meg.simulator.utilities import named_utilities
 
 HORIZON, TOGETHER, TURNS, STEPS = 100, 3200, 3, 1600
@@ -43,7 +44,7 @@ def _row(name: str, steps: int, turns: int) -> dict[str, Any]:
     )
     simulator = GymnasiumSimulator(env, reference, utilities, seed=0, chance="generator")
     actor = actor_of(PPO("MlpPolicy", env, seed=0, device="cpu"), env, HORIZON)
-    players = {"free choice": simulator.free_choice(), "PPO": actor}
+    players = {"free choice": simulator.reference.agent(), "PPO": actor}
 
     def taken(side: str, turn: int) -> int:
         done, number, rng = 0, turn * steps, np.random.default_rng(turn)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from goalmeter.agents.environment_agents import actor_of_model
 from goalmeter.meg import GaussianAnswer
-from goalmeter.meg.simulator.agents import continuous_model
 
 gymnasium = pytest.importorskip("gymnasium")
 sb3 = pytest.importorskip("stable_baselines3")
@@ -29,7 +29,7 @@ def ppo() -> Any:
 
 
 def test_ppo_answers_its_normals(ppo: Any) -> None:
-    answer = continuous_model(ppo).begin(np.random.default_rng(0))
+    answer = actor_of_model(ppo).begin(np.random.default_rng(0))
     seen = np.array([1.0, 0.0, 0.5], np.float32)
     told = answer(seen, 0)
     assert isinstance(told, GaussianAnswer)

@@ -9,7 +9,7 @@ import pytest
 
 import goalmeter as gm
 from goalmeter._types import FloatArray
-from goalmeter.meg.simulator.agents import table_actor
+from goalmeter.agents.environment_agents import table_actor
 from goalmeter.meg.simulator.collection import Collection, collect
 from goalmeter.meg.simulator.counts import AgentRecord, Bootstrap, CountTable, Models
 from goalmeter.meg.simulator.protocol import TabularSimulator

@@ -11,8 +11,8 @@ import pytest
 from meg.simulator.worlds import Corridor, gymnasium, table
 
 from goalmeter.meg import from_simulator, known_utility
-from goalmeter.meg.simulator.agents import FreeChoice, reference_of
 from goalmeter.meg.simulator.fitted import _Second
+from goalmeter.meg.simulator.protocol import FreeChoice, reference_of
 from goalmeter.meg.simulator.soft_values import (
     ActionSet,
     KernelFeatures,

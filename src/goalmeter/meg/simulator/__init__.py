@@ -1,6 +1,6 @@
 """MEG in simulators: `from_simulator` and its records."""
 
-from goalmeter.meg.simulator.agents import GaussianAnswer
+from goalmeter.agents.environment_agents import GaussianAnswer
 from goalmeter.meg.simulator.measure import from_simulator
 from goalmeter.meg.simulator.result import SimulatorInterrupted, SimulatorProgress, SimulatorResult
 from goalmeter.meg.simulator.utilities import LearntUtility

@@ -12,7 +12,7 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
-from goalmeter.meg.simulator.agents import SimulatorAgent
+from goalmeter.agents.environment_agents import Actor
 from goalmeter.meg.simulator.counts import AgentRecord, CountTable, Models, allocate, variances
 from goalmeter.meg.simulator.guarantee import parts_of
 from goalmeter.meg.simulator.protocol import (
@@ -46,7 +46,7 @@ class Collection:
     """Counted steps of a world, and episodes of an agent in it."""
 
     simulator: Simulator
-    actor: SimulatorAgent
+    actor: Actor
     horizon: int
     budget: int
     seed: int
@@ -142,7 +142,7 @@ class Collection:
             return
         if self.simulator.names_given:
             # Free choice reaches states in other ways.
-            self._explore(self.simulator.free_choice(), _CHECKS * self.budget)
+            self._explore(self.simulator.reference.agent(), _CHECKS * self.budget)
         random = [pair for pair in pilot if pair not in self.certain]
         each = (self.budget - self._spent) / max(len(random), 1)
         # With too few draws for two parts, all are distributed evenly.
@@ -269,22 +269,20 @@ class Collection:
         finally:
             self.episodes = Episodes.of(parts)
 
-    def _played(
-        self, actor: SimulatorAgent, purpose: str, steps: float, number: int
-    ) -> Iterator[Episodes]:
+    def _played(self, actor: Actor, purpose: str, steps: float, number: int) -> Iterator[Episodes]:
         """Yield episodes from a number on, until so many more steps."""
         for played in episodes_until(self.simulator, actor, self.horizon, steps, number, least=0):
             self.steps[purpose] += played.steps
             yield played
 
-    def _explore(self, actor: SimulatorAgent, steps: float, turn: int = 0) -> None:
+    def _explore(self, actor: Actor, steps: float, turn: int = 0) -> None:
         """Play another agent; its episodes, with numbers of this turn, are only counted."""
         deque(self._played(actor, "states", steps, (turn + 1) * 2**41), maxlen=0)
 
     def from_episodes(self) -> None:
         """Play the agent, free choice and soft-optimal policies, unless states hardly recur."""
         self.draws = {}, self.simulator.walked
-        share, others = self.budget / (2 * _ROUNDS), self.simulator.free_choice()
+        share, others = self.budget / (2 * _ROUNDS), self.simulator.reference.agent()
         for turn in range(_ROUNDS):
             self.play(share)
             self._explore(others, share, turn)
@@ -294,7 +292,7 @@ class Collection:
             self.report(self)
             others = self._soft(turn) if turn else others
 
-    def _soft(self, turn: int) -> SimulatorAgent:
+    def _soft(self, turn: int) -> Actor:
         """Return a soft-optimal policy of the counts, mixed with free choice."""
         table, agent = self.table, self.agent()
         models, n_utilities = Models.of(table, agent), table.paid.shape[2]
@@ -309,7 +307,7 @@ class Collection:
 
 def collect(
     simulator: Simulator,
-    actor: SimulatorAgent,
+    actor: Actor,
     horizon: int,
     budget: int,
     seed: int,

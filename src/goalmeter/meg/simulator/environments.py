@@ -12,24 +12,22 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError, in_a_line, require, whole
 from goalmeter._types import FloatArray
+from goalmeter.agents.environment_agents import Actor, Answer
 from goalmeter.meg.simulator import protocol
-from goalmeter.meg.simulator.agents import (
-    Answer,
-    ChosenAction,
-    FreeChoice,
-    Reference,
-    SimulatorAgent,
-)
 from goalmeter.meg.simulator.protocol import (
     END,
     UNKNOWN,
+    ChosenAction,
     Draws,
     Episodes,
+    FreeChoice,
+    Reference,
     StepOutcome,
     TabularSimulator,
     caller_guard,
 )
 from goalmeter.meg.simulator.states import (
+    COPIES,
     FROM_GENERATOR,
     NO_CHANCE,
     UNDECLARED,
@@ -38,7 +36,7 @@ from goalmeter.meg.simulator.states import (
     copied,
     layers,
 )
-from goalmeter.meg.simulator.utilities import NamedUtilities, Payments
+from goalmeter.meg.simulator.utilities import Utilities
 
 if TYPE_CHECKING:
     from goalmeter.meg.simulator.soft_values import Recorder
@@ -161,13 +159,14 @@ class GymnasiumSimulator:
         self,
         env: Any,
         reference: Reference,
-        named: NamedUtilities,
+        utilities: Utilities,
         *,
         seed: int,
         state: str | StateOf | None = None,
         chance: str = UNDECLARED,
     ) -> None:
-        self.environment, self._seed, self.utilities, self.chance = env, seed, named, chance
+        self.environment, self._seed, self.chance = env, seed, chance
+        self.utilities = utilities
         self.reference = reference
         self.n_actions = reference.n_actions  # 0 if actions are continuous
         self.name = world_name(env)
@@ -181,7 +180,6 @@ class GymnasiumSimulator:
             self.why_not = "actions are continuous, so not all actions of a state can be sampled"
         self.returns_to_states = not self.why_not
         self.walked: Draws = defaultdict(Counter)  # steps of episodes
-        self._payments = Payments(named)
         self._copies: list[Any] | None = []  # None if the environment cannot be copied
         # Distribution that the agent gave first in each state; its policy, if it is unique.
         self._rows: dict[int, FloatArray] = {}
@@ -208,25 +206,17 @@ class GymnasiumSimulator:
             return saver.one_start
         return self.chance != UNDECLARED and not self._drew and len(self._starts) == 1
 
-    def free_choice(self) -> SimulatorAgent:
-        """Return the reference as an agent."""
-        return self.reference.agent()
-
-    def agent_by_state(self, policy: FloatArray) -> SimulatorAgent:
+    def agent_by_state(self, policy: FloatArray) -> Actor:
         """Return the agent with a policy [H, S, A] of numbered states; free choice in others."""
         even = np.full(self.n_actions, 1.0 / self.n_actions)
 
         def answer(observation: Any, decision: int) -> FloatArray:
             return policy[decision, self._here] if self._here < policy.shape[1] else even
 
-        return SimulatorAgent("planned policy", lambda generator: answer, is_function=True)
-
-    def observed_range(self, which: int) -> tuple[float, float]:
-        """Return the observed range of a utility's payoffs."""
-        return self._payments.extremes[which]
+        return Actor("planned policy", lambda generator: answer, is_function=True)
 
     @caller_guard()
-    def play(self, actor: SimulatorAgent, horizon: int, number: int, steps: int = 0) -> Episodes:
+    def play(self, actor: Actor, horizon: int, number: int, steps: int = 0) -> Episodes:
         """Play an episode until its end or the horizon; each number has its own seed.
 
         Several are played together if the agent is a network and all need at most `steps` steps.
@@ -237,14 +227,12 @@ class GymnasiumSimulator:
         starts = [each.state for each in episodes]
         going = episodes
         for t in range(horizon):
-            if len(envs) > 1 and actor.batch is not None:
+            if actor.batch is not None:
                 seen = [each.observation for each in going]
                 answers = actor.batch(seen, t, going[0].generator)
             else:
-                answers = []
-                for each in going:
-                    self._here = each.state
-                    answers.append(each.answer(each.observation, t))
+                self._here = going[0].state
+                answers = [going[0].answer(going[0].observation, t)]
             for episode, answer in zip(going, answers, strict=True):
                 decision = self.reference.decide(answer, episode.generator, actor.name)
                 if self.names_states and decision.row is not None and not actor.is_function:
@@ -254,7 +242,7 @@ class GymnasiumSimulator:
             if not going:
                 break
         for each in episodes:
-            self._payments.check_total(each.total)
+            self.utilities.check_total(each.total)
         visits = [visit for each in episodes for visit in each.visits]
         return Episodes(
             returns=np.array([each.total for each in episodes]),
@@ -292,10 +280,10 @@ class GymnasiumSimulator:
     def begun_together(self, number: int, groups: int, size: int) -> list[RunningEpisode]:
         """Begin groups of episodes with equal starts."""
         envs = self._environments(groups * size)
-        nobody = self.free_choice()
+        nobody = self.reference.agent()
         return [self.begun(env, nobody, number, i // size) for i, env in enumerate(envs)]
 
-    def begun(self, env: Any, actor: SimulatorAgent, *number: int) -> RunningEpisode:
+    def begun(self, env: Any, actor: Actor, *number: int) -> RunningEpisode:
         """Begin an episode; each number has its own seed."""
         generator = np.random.default_rng(protocol.seeded(self._seed, protocol.CHOICES, *number))
         word = int(protocol.seeded(self._seed, protocol.EPISODES, *number).generate_state(1)[0])
@@ -350,7 +338,7 @@ class GymnasiumSimulator:
     def _outcome(self, env: Any, decision: ChosenAction) -> tuple[StepOutcome, bool, Any]:
         """Take a step and return its outcome, truncation and the observation."""
         observation, reward, terminated, truncated, info = env.step(decision.action)
-        paid = self._payments.pay(reward, observation, info)
+        paid = self.utilities.pay(reward, observation, info)
         after = END if terminated else self._number(env, observation, info)
         return StepOutcome(after, paid), truncated, observation
 
@@ -364,7 +352,7 @@ class GymnasiumSimulator:
         """
         assert self.returns_to_states and isinstance(self.reference, FreeChoice)
         decision = self.reference.decision(action)
-        varies = self._states.saver and self._states.saver.chance
+        saver = self._states.saver
         outcomes: Counter[StepOutcome] = Counter()
         certain, own = True, generator.bit_generator
         for done in range(count):
@@ -376,7 +364,7 @@ class GymnasiumSimulator:
                 bits.state = own.state
                 own = bits
             before = own.state if self.chance == FROM_GENERATOR and certain else None
-            random = varies(env, action) if varies else None
+            random = saver and saver.varies(env, action)
             outcomes[self._outcome(env, decision)[0]] += 1
             if before is not None:
                 drew = own.state != before if random is None else random
@@ -391,7 +379,7 @@ class GymnasiumSimulator:
         generator.bit_generator.state = own.state
         return outcomes, certain
 
-    def acts_by_state(self, actor: SimulatorAgent) -> bool:
+    def acts_by_state(self, actor: Actor) -> bool:
         """Return whether an agent's decisions depend on the state alone, as far as is known."""
         # An observation transformed by a caller's function may differ between visits.
         names = {type(layer).__name__ for layer in layers(self.environment)}
@@ -399,7 +387,7 @@ class GymnasiumSimulator:
         return not (actor.remembers or differ or "TransformObservation" in names)
 
     @caller_guard()
-    def policy(self, actor: SimulatorAgent, horizon: int) -> FloatArray | None:
+    def policy(self, actor: Actor, horizon: int) -> FloatArray | None:
         """Return the agent's distribution in each state, [T, S, A]; None if it is not unique."""
         if not self.acts_by_state(actor):
             return None
@@ -408,7 +396,7 @@ class GymnasiumSimulator:
         self._policy, saver = None, self._states.saver
         rows = np.zeros((horizon if actor.timed else 1, self.n_states, self.n_actions))
         for state, observation in enumerate(self._states.observations):
-            if saver is not None and saver.key is not None:
+            if saver not in (None, COPIES):
                 # Navigators in goalmeter's worlds read the state, not the observation.
                 self._states.restored(state, self.environment)
             generator = np.random.default_rng(0)
@@ -430,7 +418,7 @@ class GymnasiumSimulator:
         first = self._rows.setdefault(state, row)
         self._differ |= first is not row and bool((np.abs(first - row) > _ALIKE).any())
 
-    def remarks(self, actor: SimulatorAgent) -> list[str]:
+    def remarks(self, actor: Actor) -> list[str]:
         """Return remarks on the agent for a reader."""
         out = []
         if self._differ or self._states.observations_differ:

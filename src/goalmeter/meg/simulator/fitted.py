@@ -19,15 +19,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from goalmeter._types import FloatArray, IntArray
+from goalmeter.agents.environment_agents import Actor, Distribution, actor_of_batch
 from goalmeter.meg.simulator import protocol
-from goalmeter.meg.simulator.agents import (
-    ChosenAction,
-    Distribution,
-    Reference,
-    SimulatorAgent,
-    actor_of_batch,
-)
-from goalmeter.meg.simulator.protocol import Episodes, episodes_until
+from goalmeter.meg.simulator.protocol import ChosenAction, Episodes, Reference, episodes_until
 from goalmeter.meg.simulator.soft_values import (
     ActionSet,
     KernelFeatures,
@@ -210,7 +204,7 @@ class Fitting:
     def __init__(
         self,
         simulator: GymnasiumSimulator,
-        actor: SimulatorAgent,
+        actor: Actor,
         horizon: int,
         budget: int,
         seed: int,
@@ -236,7 +230,7 @@ class Fitting:
         """Return the fields of each utility's result; `report` gets its number and value."""
         count = len(self._simulator.utilities.names)
         first = self._play(self._actor, _AGENT * self._budget, _BY_AGENT)
-        reference = self._simulator.free_choice()
+        reference = self._simulator.reference.agent()
         free = self._play(reference, _FREE * self._budget, self._simulator.reference.name)
         fits = [
             self._refined(which, free.returns[:, which], _REFINE / count, report)
@@ -265,7 +259,7 @@ class Fitting:
             out.append(self._combined(fit, returns, last))
         return out
 
-    def _play(self, actor: SimulatorAgent, steps: float, purpose: str) -> Episodes:
+    def _play(self, actor: Actor, steps: float, purpose: str) -> Episodes:
         """Play episodes until a number of steps, and keep the steps for the regression."""
         parts = self.played if purpose == _BY_AGENT else []
         before = len(parts)
@@ -458,7 +452,7 @@ def _vertex(rationalities: FloatArray, meg: FloatArray, column: int) -> float:
 
 def _soft_policy(
     values: SoftValues, column: int, recorder: Recorder, reference: Reference
-) -> SimulatorAgent:
+) -> Actor:
     """Return the policy of fitted values at one of their rationalities."""
 
     def batch(

@@ -14,8 +14,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from goalmeter._errors import MOST_SEED, InvalidParameterError, finite, whole
+from goalmeter.agents.environment_agents import Actor, actor_of, table_actor
 from goalmeter.meg.result import PESSIMISES
-from goalmeter.meg.simulator.agents import SimulatorAgent, actor_of, reference_of, table_actor
 from goalmeter.meg.simulator.collection import INTERRUPT, Collection, collect
 from goalmeter.meg.simulator.counts import Bootstrap, CountEstimate
 from goalmeter.meg.simulator.environments import (
@@ -34,6 +34,7 @@ from goalmeter.meg.simulator.protocol import (
     TabularSimulator,
     caller_guard,
     episodes_until,
+    reference_of,
     seeded_globals,
 )
 from goalmeter.meg.simulator.result import (
@@ -234,7 +235,7 @@ class _SimulatorMeasurement:
     def __init__(
         self,
         simulator: Simulator,
-        actor: SimulatorAgent,
+        actor: Actor,
         horizon: int,
         budget: int,
         seed: int,
@@ -416,7 +417,7 @@ class _SimulatorMeasurement:
     def _bounds_from_start(self, agent: Episodes, share: float = _FREE_SHARE) -> _Bounds:
         """Return guaranteed bounds from episodes of the agent and of free choice."""
         simulator, error = self._simulator, self._error
-        player, steps = simulator.free_choice(), share * self._budget
+        player, steps = simulator.reference.agent(), share * self._budget
         free = Episodes.of([*episodes_until(simulator, player, self._horizon, steps, _FREE)])
         self._steps[simulator.reference.name] = free.steps
         if not simulator.n_actions:
@@ -430,11 +431,14 @@ class _SimulatorMeasurement:
         """Return the range of each utility; if none was given, that of payoffs or of returns."""
         out = []
         for i, name in enumerate(self._names):
-            known = Range(*self._simulator.observed_range(i), assumed=True)
+            if name in self._simulator.utilities.bounds:
+                out.append(self._simulator.utilities.bounds[name])
+                continue
+            known = Range(*self._simulator.utilities.extremes[i], assumed=True)
             if episodes:
                 returns = np.concatenate([[0.0], *(each.returns[:, i] for each in episodes)])
                 known = Range(*[float(returns.min()), float(returns.max())] * 2, assumed=True)
-            out.append(self._simulator.utilities.bounds.get(name) or known)
+            out.append(known)
         return out
 
     def _results(

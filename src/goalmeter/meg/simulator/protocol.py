@@ -1,30 +1,48 @@
-"""Simulator protocol: seeds, guarded calls of a caller's code, episodes; sampled tables."""
+"""Simulator protocol: seeds, guarded calls of a caller's code, references of decisions, episodes.
+
+Free choice, the reference of discrete actions, takes all of them with the same probability.
+Continuous actions have no such default: the density of an agent without a goal must be specified.
+"""
 
 from __future__ import annotations
 
 import math
 import random
+import re
 import sys
 import traceback
+from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from goalmeter._errors import (
     GoalmeterError,
     InvalidParameterError,
+    InvalidPolicyError,
     InvalidUtilityError,
     MissingExtraError,
+    finite,
     in_a_line,
 )
 from goalmeter._types import AnyArray, ArrayLike, BoolArray, FloatArray, IntArray
-from goalmeter.meg.simulator.agents import FreeChoice, SimulatorAgent, actor_of_rows
+from goalmeter.agents.environment_agents import (
+    Actor,
+    Answer,
+    Distribution,
+    GaussianAnswer,
+    actor_of_rows,
+    checked_rows,
+    count_of,
+    first_of,
+    is_box,
+)
 from goalmeter.meg.simulator.states import FROM_GENERATOR
-from goalmeter.meg.simulator.utilities import REWARD, NamedUtilities, Range
+from goalmeter.meg.simulator.utilities import REWARD, Range, Utilities
 from goalmeter.tabular.arrays import as_floats, wrong_shape
 from goalmeter.tabular.mdp import TabularMDP
 
@@ -81,6 +99,159 @@ def caller_guard() -> Iterator[None]:
         ) from cause
 
 
+# --- References -----------------------------------------------------------------------------------
+FREE_CHOICE = "free choice"  # reference of discrete actions
+_MOST_ACTIONS = 10**6  # each decision of free choice has a row of this length
+
+
+class ChosenAction(NamedTuple):
+    """Action chosen by an agent, and what is known of the choice."""
+
+    action: Any  # as the environment takes it
+    number: int  # from 0; -1 if actions are continuous
+    information: float = math.nan  # relative entropy to the reference in nats; NaN if unknown
+    row: FloatArray | None = None  # distribution over discrete actions, [A], if known
+
+
+class FreeChoice:
+    """The same probability for each of A discrete actions."""
+
+    name, quantile = FREE_CHOICE, None
+
+    def __init__(self, n_actions: int, first: int = 0) -> None:
+        self.n_actions, self._first = n_actions, first
+
+    def agent(self) -> Actor:
+        """Return the reference as an agent."""
+        row = Distribution.of(np.full(self.n_actions, 1.0 / self.n_actions))
+        answer: Answer = lambda observation, decision: row  # noqa: E731
+        table = row.row[None, None]
+        return Actor(self.name, lambda generator: answer, is_function=True, table=table)
+
+    def decide(self, answer: Any, generator: np.random.Generator, name: str) -> ChosenAction:
+        """Return the decision of an answer; draw it if necessary."""
+        first, count = self._first, self.n_actions
+        if not isinstance(answer, Distribution):
+            array = np.asarray(answer)
+            # An array of one integer is an action too: the answer of a model to one observation.
+            if array.size == 1 and array.dtype.kind in "iu":
+                taken = int(array.flat[0]) - first
+                if 0 <= taken < count:
+                    return self.decision(taken)
+            if array.shape != (count,) or array.dtype.kind != "f":
+                raise InvalidPolicyError(
+                    f"{name} answered {answer!r}, expected an action {first}..{first + count - 1} "
+                    f"or an array [{count}] of probabilities"
+                )
+            row = checked_rows(array.astype(np.float64), f"the answer of {name}")
+            answer = Distribution.of(row)
+        action = answer.action
+        if action is None:
+            action = min(bisect_right(answer.cumulative, generator.random()), count - 1)
+        return ChosenAction(action + first, action, answer.information, answer.row)
+
+    def decision(self, action: int) -> ChosenAction:
+        """Return the decision for an action, from 0."""
+        return ChosenAction(int(action) + self._first, int(action))
+
+
+class BoxReference:
+    """Density of continuous actions without a goal, the same at every decision."""
+
+    n_actions = 0
+
+    def __init__(
+        self,
+        space: Any,
+        name: str,
+        draw: Callable[[np.random.Generator], FloatArray],
+        quantile: Callable[[FloatArray], FloatArray] | None = None,
+    ) -> None:
+        # `quantile` maps the unit cube to actions with this density, [..., k] to [..., k].
+        self.name, self.draw, self.quantile = f"reference {name}", draw, quantile
+        self._space, self.shape = space, space.shape
+
+    def agent(self) -> Actor:
+        """Return the reference as an agent."""
+
+        def begin(generator: np.random.Generator) -> Answer:
+            return lambda observation, decision: self.draw(generator)
+
+        return Actor(self.name, begin, is_function=True)
+
+    def decide(self, answer: Any, generator: np.random.Generator, name: str) -> ChosenAction:
+        """Return the decision of an answer, clipped to the box; draw it if necessary."""
+        if isinstance(answer, ChosenAction):
+            return answer
+        if isinstance(answer, GaussianAnswer):
+            answer = generator.normal(
+                *(np.broadcast_to(x, self.shape) for x in (answer.mean, answer.std))
+            )
+        array = np.asarray(answer, dtype=np.float64)
+        if array.shape != self.shape or not np.isfinite(array).all():
+            raise InvalidPolicyError(
+                f"{name} answered {answer!r}, expected a finite action of shape "
+                f"{list(self.shape)} or a GaussianAnswer"
+            )
+        clipped = np.clip(array, self._space.low, self._space.high)
+        return ChosenAction(clipped.astype(self._space.dtype), -1)
+
+    def decision(self, action: FloatArray) -> ChosenAction:
+        """Return the decision for an action of the box, [k], in the order of its entries."""
+        return ChosenAction(action.reshape(self.shape).astype(self._space.dtype), -1)
+
+
+Reference = FreeChoice | BoxReference
+_REAL = r"\s*([-+.\de]+)\s*"
+_GAUSSIAN = re.compile(rf"\s*gaussian\({_REAL}(?:,{_REAL})?\)\s*")
+
+
+def reference_of(given: Any, space: Any) -> Reference:
+    """Return the requested reference over a space of actions."""
+    if not is_box(space):
+        n_actions = count_of(space)
+        if n_actions is None or n_actions > _MOST_ACTIONS:
+            raise InvalidParameterError(
+                f"the environment has action space {space}, expected Discrete(n) with up to "
+                f"{_MOST_ACTIONS:,} actions, or a Box of real numbers; wrap it to have one of them "
+                f"(gymnasium.wrappers.TransformAction)"
+            )
+        if given is not None:
+            raise InvalidParameterError(
+                f"reference is {given!r}, but discrete actions are always compared with free "
+                f"choice; omit reference="
+            )
+        return FreeChoice(n_actions, first_of(space))
+    low, high = (np.asarray(end, dtype=np.float64).ravel() for end in (space.low, space.high))
+    if given == "uniform" and np.isfinite([low, high]).all():
+        return BoxReference(
+            space,
+            given,
+            lambda rng: rng.uniform(space.low, space.high),
+            lambda share: low + (high - low) * share,
+        )
+    if isinstance(given, str) and (match := _GAUSSIAN.fullmatch(given)):
+        scale = finite(float(match[1]), "SCALE of the reference", least=1e-12, most=1e12)
+        centre = finite(float(match[2] or 0), "CENTRE of the reference", least=-1e12, most=1e12)
+
+        def quantile(share: FloatArray) -> FloatArray:
+            from scipy.special import ndtri
+
+            return np.asarray(np.clip(centre + scale * ndtri(share), low, high))
+
+        return BoxReference(
+            space, given, lambda rng: rng.normal(centre, scale, space.shape), quantile
+        )
+    if hasattr(given, "draw") and hasattr(given, "name"):
+        return BoxReference(space, given.name, given.draw, getattr(given, "quantile", None))
+    raise InvalidParameterError(
+        f"reference is {given!r}, but the environment has continuous actions, {space}, which need "
+        f"a reference for comparison: 'uniform' (over the box), 'gaussian(SCALE)' or "
+        f"'gaussian(SCALE,CENTRE)' (independent normals, clipped to the box), or an object with "
+        f"draw(generator) and a name; an unbounded box has no uniform density"
+    )
+
+
 # --- Protocol -------------------------------------------------------------------------------------
 # A simulator plays episodes of an agent (`play`), and samples single steps from states that it
 # reached (`draw`) if these can be restored. Its states are numbered from 0 in the order in which
@@ -130,7 +301,7 @@ class Episodes(NamedTuple):
 
 def episodes_until(
     simulator: Simulator,
-    actor: SimulatorAgent,
+    actor: Actor,
     horizon: int,
     steps: float,
     number: int = 0,
@@ -185,42 +356,34 @@ class TabularSimulator:
         stays = ((self._after == home) | (self._probability == 0)).all(axis=(1, 2))
         self._ends = stays & (self._paid == 0).all(axis=(1, 2))
         self.walked: Draws = defaultdict(Counter)  # steps of episodes
-        ranges = {name: Range(*self.observed_range(i)) for i, name in enumerate(named)}
+        ends = zip(self._paid.min(axis=(0, 1)), self._paid.max(axis=(0, 1)), strict=True)
+        ranges = {name: Range(*map(float, each)) for name, each in zip(named, ends, strict=True)}
         for name, known in (bounds or {}).items():
             known.check(name, ranges[name].low)
             known.check(name, ranges[name].high)
-        self.utilities = NamedUtilities(dict.fromkeys(named), ranges | dict(bounds or {}))
+        self.utilities = Utilities(dict.fromkeys(named), ranges | dict(bounds or {}))
 
-    def observed_range(self, which: int) -> tuple[float, float]:
-        """Return the range of a utility's payoffs."""
-        paid = self._paid[..., which]
-        return float(paid.min()), float(paid.max())
-
-    def free_choice(self) -> SimulatorAgent:
-        """Return the agent that takes every action with the same probability."""
-        shape = (1, self.n_states, self.n_actions)
-        return actor_of_rows(np.full(shape, 1.0 / self.n_actions), self.reference.name)
-
-    def acts_by_state(self, actor: SimulatorAgent) -> bool:
+    def acts_by_state(self, actor: Actor) -> bool:
         """Return whether an agent's decisions depend on the state alone: always."""
         return True
 
-    def policy(self, actor: SimulatorAgent, horizon: int) -> FloatArray | None:
+    def policy(self, actor: Actor, horizon: int) -> FloatArray | None:
         """Return the agent's table, [T, S, A]."""
         return actor.table
 
-    def remarks(self, actor: SimulatorAgent) -> list[str]:
+    def remarks(self, actor: Actor) -> list[str]:
         """Return no remarks: a table has no unverified assumptions."""
         return []
 
-    def agent_by_state(self, policy: FloatArray) -> SimulatorAgent:
+    def agent_by_state(self, policy: FloatArray) -> Actor:
         """Return the agent with a policy [H, S, A]."""
         return actor_of_rows(policy, "planned policy")
 
-    def play(self, actor: SimulatorAgent, horizon: int, number: int, steps: int = 0) -> Episodes:
+    def play(self, actor: Actor, horizon: int, number: int, steps: int = 0) -> Episodes:
         """Play a chunk of episodes at once, for any `steps`; the agent must be a table."""
         table = actor.table
         assert table is not None, "agents of tables are tables"
+        table = np.broadcast_to(table, (len(table), self.n_states, self.n_actions))
         rng = np.random.default_rng(seeded(self._seed, EPISODES, number))
         state = rng.choice(self.n_states, size=_CHUNK, p=self._initial)
         starts, path = state, []

@@ -48,8 +48,7 @@ class SimulatorResult(JsonFields):
     # Finite-sample bounds in nats, if requested. They hold with probability `level` jointly over
     # all utilities if the statement in `assumes` is true.
     guaranteed: tuple[float, float] | None = None
-    # Number of further steps that would halve the width of the interval; None if the interval has
-    # no width or is not determined.
+    # Further steps that would halve the width of the interval; None if it has none or is vacuous.
     steps_to_halve: int | None = None
     # Names of the bounds that gave the "lower" and "upper" end of `guaranteed`.
     binding: Mapping[str, str] = field(default_factory=lambda: {"lower": "", "upper": ""})
@@ -61,8 +60,7 @@ class SimulatorResult(JsonFields):
     # nothing else uses them. The fit is a function of (observation, info).
     fitted_episodes: int = 0
     utility_function: Callable[[Any, Any], float] | None = None
-    # Whether the guarantee assumes that the utility stays within its observed range, since no
-    # bounds were given; a note states the range.
+    # Whether the guarantee assumes that the utility stays within its observed range.
     rests_on_assumption: bool = False
     chance: str = UNDECLARED  # declared source of randomness: "generator", "none" or "unknown"
     estimated: bool = True  # whether `value` is an estimate
@@ -134,7 +132,7 @@ class SimulatorResult(JsonFields):
         rows += [("towards", f"{self.utility} in {self.world}")]
         rows += [("rationality β", rationality(self.rationality)), ("assumes that", self.assumes)]
         if self.guaranteed is not None:
-            rows.append((f"guaranteed at {level}, nats", self.guaranteed_in_words(nats)))
+            rows.append((f"guaranteed at {level}, nats", self.ends_in_words(nats, self.guaranteed)))
             rows += [(f"guaranteed {end} end by", by) for end, by in self.binding.items()]
         if self.steps_to_halve is not None:
             rows.append(("further steps to halve the interval", f"{self.steps_to_halve:,}"))
@@ -165,15 +163,11 @@ class SimulatorResult(JsonFields):
         vacuous = {"lower": low <= 0 and high > 0, "upper": high >= most and not point}
         return tuple(end for end, holds in vacuous.items() if holds)
 
-    def ends_in_words(self, number: Callable[[float], str]) -> str:
-        """Return the interval as text, with "not determined" for vacuous ends."""
-        return self._in_words(self.interval, number)
-
-    def guaranteed_in_words(self, number: Callable[[float], str]) -> str:
-        """Return the guaranteed bounds as text; "" if they were not requested."""
-        return "" if self.guaranteed is None else self._in_words(self.guaranteed, number)
-
-    def _in_words(self, ends: tuple[float, float], number: Callable[[float], str]) -> str:
+    def ends_in_words(
+        self, number: Callable[[float], str], ends: tuple[float, float] | None = None
+    ) -> str:
+        """Return the interval, or other ends, as text, with "not determined" for vacuous ones."""
+        ends = ends or self.interval
         if len(unknown := self._vacuous(ends)) == 2:
             return NOT_DETERMINED
         low, high = (
@@ -303,9 +297,7 @@ def _restored(kind: Any, value: Any) -> Any:
     if is_dataclass(kind):
         stored = {"value": value["meg"], **value} if kind is SimulatorResult else value
         hints = {n: hint for n, hint in get_type_hints(kind).items() if n not in _NOT_STORED}
-        return cast(type, kind)(
-            **{name: _restored(hint, stored[name]) for name, hint in hints.items()}
-        )
+        return cast(type, kind)(**{n: _restored(hint, stored[n]) for n, hint in hints.items()})
     inner = get_args(kind)
     if type(None) in inner:
         return None if value is None else _restored(inner[0], value)
@@ -314,9 +306,8 @@ def _restored(kind: Any, value: Any) -> Any:
         return tuple(_restored(*each) for each in zip(kinds, value, strict=True))
     if inner:
         return {str(name): _restored(inner[1], each) for name, each in value.items()}
-    expected = {float: int | float | str, str: str}.get(kind, object)
-    if not isinstance(value, expected) or (kind is float and isinstance(value, bool)):
-        raise TypeError(f"{shown(value)} is not a {'number' if kind is float else 'string'}")
+    if kind is str and not isinstance(value, str):
+        raise TypeError(f"{shown(value)} is not a string")
     return kind(value)
 
 

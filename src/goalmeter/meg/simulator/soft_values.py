@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from goalmeter._types import AnyArray, FloatArray, IntArray
-from goalmeter.meg.simulator.agents import BoxReference, FreeChoice
+from goalmeter.meg.simulator.protocol import BoxReference, FreeChoice
 
 # --- Recorded steps -------------------------------------------------------------------------------
 _PIXELS = 16  # images are averaged to at most so many rows and columns

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, replace
-from enum import Enum
 from typing import Any
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter.agents.environment_agents import key_of
 
 
 def layers(env: Any) -> list[Any]:
@@ -53,42 +52,6 @@ def chance_of(env: Any, declared: str | None) -> str:
 
 
 # --- Savers --------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Saver:
-    """Functions that save, restore and identify the state of an environment."""
-
-    save: Callable[[Any], Any]  # from the environment to its state
-    restore: Callable[[Any, Any], Any]  # from environment and state to the environment or a copy
-    # What identifies the state: equal keys imply the same distribution of the future, so it has
-    # everything that dynamics and reward read, except the generator. Copies need names of states.
-    key: Callable[[Any], Hashable] | None = None
-    # Whether the outcome of an action in the current state is random; by default it is random if
-    # the generator was used.
-    chance: Callable[[Any, int], bool] | None = None
-    # Whether every episode begins in one state; None if unknown.
-    one_start: bool | None = None
-
-
-def copied(env: Any, memo: dict[int, Any] | None = None) -> Any:
-    """Return a copy of an environment in its state; `memo` as for `copy.deepcopy`."""
-    memo, bare = memo or {}, env.unwrapped
-    if hasattr(bare, "_ezpickle_args"):
-        # These create a new environment when they are copied, which has no state.
-        memo[id(bare)] = made = object.__new__(type(bare))
-        vars(made).update(copy.deepcopy(vars(bare), memo))
-    return copy.deepcopy(env, memo)
-
-
-def _copied_without_generator(env: Any) -> Any:
-    # The generator is shared: it gets another state before steps are drawn.
-    generator = getattr(env.unwrapped, "_np_random", None)
-    return copied(env, {id(generator): generator})
-
-
-COPIES = Saver(_copied_without_generator, lambda env, saved: _copied_without_generator(saved))
-
-
-# --- Attributes ---------------------------------------------------------------------------------
 # The state of most kinds is in a few attributes. Kinds of MiniGrid store targets, obstacles, rooms,
 # instructions and missions in their own attributes, some of which are objects of the grid: there
 # all attributes are copied together, which preserves object identity, and all are part of the key.
@@ -103,108 +66,110 @@ _LEFT_OUT = frozenset(
 _DERIVED = ("xpos", "xipos", "cinert", "cvel", "qfrc_actuator", "cfrc_ext", "sensordata")
 
 
-def _of_attributes(*names: str, **others: Any) -> Saver:
-    """Return the saver of environments whose state is in some attributes; without names, in all."""
+class Saver:
+    """Saves, restores and identifies states of environments: some attributes, or all of them."""
 
-    def attributes(bare: Any) -> dict[str, Any]:
-        chosen = names or sorted(vars(bare).keys() - _LEFT_OUT)
+    def __init__(self, *names: str, one_start: bool | None = None) -> None:
+        # Whether every episode begins in one state; None if unknown.
+        self._names, self.one_start = names, one_start
+
+    def _attributes(self, bare: Any) -> dict[str, Any]:
+        chosen = self._names or sorted(vars(bare).keys() - _LEFT_OUT)
         return {name: getattr(bare, name, None) for name in chosen}
 
-    def copies(bare: Any, values: dict[str, Any]) -> dict[str, Any]:
-        if names:
+    def _copies(self, bare: Any, values: dict[str, Any]) -> dict[str, Any]:
+        if self._names:
             # Arrays and MuJoCo's data are copied; numbers, tuples and grid worlds never change.
             each = values.items()
             return {name: v.__copy__() if hasattr(v, "__copy__") else v for name, v in each}
         # Objects may refer to the environment and its generator.
         return copy.deepcopy(values, {id(bare): bare, id(bare.np_random): bare.np_random})
 
-    def restore(env: Any, saved: dict[str, Any]) -> Any:
+    def save(self, env: Any) -> Any:
+        """Return the state."""
+        return self._copies(env.unwrapped, self._attributes(env.unwrapped))
+
+    def restore(self, env: Any, saved: Any) -> Any:
+        """Return the environment, or a copy of it, in a saved state."""
         bare = env.unwrapped
-        for name in attributes(bare).keys() - saved.keys():
+        for name in self._attributes(bare).keys() - saved.keys():
             delattr(bare, name)
-        vars(bare).update(copies(bare, saved))
+        vars(bare).update(self._copies(bare, saved))
         return env
 
-    def key(env: Any) -> Hashable:
-        values = attributes(env.unwrapped)
-        if names:
+    def key(self, env: Any) -> Hashable:
+        """Return what identifies the state: equal keys imply the same distribution of the future.
+
+        It has everything that dynamics and reward read, except the generator.
+        """
+        values = self._attributes(env.unwrapped)
+        if self._names:
             own = values.values()
             return tuple(v.tobytes() if isinstance(v, np.ndarray) else v for v in own)
         seen = {id(env.unwrapped): 0, id(env.unwrapped.np_random): 1}
-        return tuple((name, name_of(value, seen)) for name, value in values.items())
+        return tuple((name, key_of(value, seen)) for name, value in values.items())
 
-    def save(env: Any) -> dict[str, Any]:
-        return copies(env.unwrapped, attributes(env.unwrapped))
+    def varies(self, env: Any, action: int) -> bool | None:
+        """Return whether the outcome of an action is random; None: if it uses the generator."""
+        return None
 
-    return Saver(**{"save": save, "restore": restore, "key": key, **others})
+
+class _Copies(Saver):
+    """Copies of environments of any kind, which need names of states."""
+
+    def save(self, env: Any) -> Any:
+        # The generator is shared: it gets another state before steps are drawn.
+        generator = getattr(env.unwrapped, "_np_random", None)
+        return copied(env, {id(generator): generator})
+
+    def restore(self, env: Any, saved: Any) -> Any:
+        return self.save(saved)
 
 
-def name_of(thing: Any, seen: dict[int, int] | None = None) -> Hashable:
-    """Return a hashable key of the content of an observation or of attributes.
+COPIES = _Copies()
 
-    `seen` numbers the objects of attributes: one that occurs twice is another state than two equal
-    ones. An observation has no objects other than collections of numbers and strings.
-    """
-    if thing is None or isinstance(thing, (str, bytes, int, float, np.generic, Enum)):
-        return thing
-    if hasattr(thing, "__array__") and (array := np.asarray(thing)).dtype != object:
-        # Positions are tuples at first and arrays later.
-        is_place = array.ndim == 1 and array.dtype.kind in "iu"
-        return tuple(array.tolist()) if is_place else (array.tobytes(), array.shape)
-    if callable(thing):
-        return getattr(thing, "__module__", ""), getattr(thing, "__qualname__", id(thing))
-    if seen is not None and not isinstance(thing, tuple):
-        if id(thing) in seen:
-            return ("again", seen[id(thing)])
-        seen[id(thing)] = len(seen)
-    if isinstance(thing, (tuple, list, np.ndarray)):
-        return tuple(name_of(each, seen) for each in thing)
-    if isinstance(thing, dict):
-        return tuple((name_of(k, seen), name_of(v, seen)) for k, v in thing.items())
-    if isinstance(thing, (set, frozenset)):
-        return tuple(sorted(repr(name_of(each, seen)) for each in thing))
-    if seen is None:
-        raise InvalidParameterError(
-            f"an observation contains {thing!r}, expected numbers, strings and collections of "
-            f"these; pass as state= a function of (observation, info) that returns a key"
-        )
-    values = getattr(thing, "__dict__", None)
-    return repr(thing) if values is None else (type(thing).__name__, name_of(values, seen))
+
+def copied(env: Any, memo: dict[int, Any] | None = None) -> Any:
+    """Return a copy of an environment in its state; `memo` as for `copy.deepcopy`."""
+    memo, bare = memo or {}, env.unwrapped
+    if hasattr(bare, "_ezpickle_args"):
+        # These create a new environment when they are copied, which has no state.
+        memo[id(bare)] = made = object.__new__(type(bare))
+        vars(made).update(copy.deepcopy(vars(bare), memo))
+    return copy.deepcopy(env, memo)
 
 
 # --- Kinds of environments ----------------------------------------------------------------------
-def _grid_saver(bare: Any) -> Saver:
-    # Only one of the rewards reads the number of steps.
-    steps = ["_steps"] if bare._reward == "minigrid" else []
-    plain = _of_attributes("world", "state", *steps)
+class _GridWorlds(Saver):
+    """Grid worlds of goalmeter."""
 
-    def restore(env: Any, saved: Any) -> Any:
+    def restore(self, env: Any, saved: Any) -> Any:
         bare = env.unwrapped
         if bare.world is not saved["world"]:
             bare._enter(saved["world"])
         bare._running = True
-        return plain.restore(env, saved)
-
-    # A world that is not fixed is drawn at each reset.
-    return replace(plain, restore=restore, one_start=bare._draw is None)
+        return super().restore(env, saved)
 
 
-def _outcomes_vary(env: Any, action: int) -> bool:
-    # FrozenLake, Taxi and CliffWalking use their generator even for a single outcome.
-    bare = env.unwrapped
-    return getattr(bare, "fickle_passenger", False) or len(bare.P[int(bare.s)][action]) > 1
+class _ToyText(Saver):
+    """FrozenLake, Taxi and CliffWalking, which use their generator even for a single outcome."""
+
+    def varies(self, env: Any, action: int) -> bool:
+        bare = env.unwrapped
+        return getattr(bare, "fickle_passenger", False) or len(bare.P[int(bare.s)][action]) > 1
 
 
-def _mujoco_key(env: Any) -> Hashable:
-    # The whole simulation data are saved, not only positions and velocities: rewards are
-    # differences of positions of the previous step, and restoring must not recompute them.
-    import mujoco
+class _Mujoco(Saver):
+    """MuJoCo: rewards are differences to the previous step, and restoring must not recompute it."""
 
-    bare, kind = env.unwrapped, mujoco.mjtState.mjSTATE_INTEGRATION
-    state = np.empty(mujoco.mj_stateSize(bare.model, kind))
-    mujoco.mj_getState(bare.model, bare.data, state, kind)
-    derived = (np.asarray(getattr(bare.data, name)).tobytes() for name in _DERIVED)
-    return state.tobytes(), *derived
+    def key(self, env: Any) -> Hashable:
+        import mujoco
+
+        bare, kind = env.unwrapped, mujoco.mjtState.mjSTATE_INTEGRATION
+        state = np.empty(mujoco.mj_stateSize(bare.model, kind))
+        mujoco.mj_getState(bare.model, bare.data, state, kind)
+        derived = (np.asarray(getattr(bare.data, name)).tobytes() for name in _DERIVED)
+        return state.tobytes(), *derived
 
 
 # Wrappers without state that affects the future, except step counts; and their packages.
@@ -227,18 +192,20 @@ def saver_of(env: Any) -> Saver | None:
     bare = env.unwrapped
     module = type(bare).__module__
     if module.startswith("goalmeter.gridworld"):
-        return _grid_saver(bare)
+        # Only one of the rewards reads the number of steps. A world that is not fixed is drawn at
+        # each reset.
+        steps = ["_steps"] if bare._reward == "minigrid" else []
+        return _GridWorlds("world", "state", *steps, one_start=bare._draw is None)
     if module.startswith("gymnasium.envs.toy_text") and hasattr(bare, "P"):
         one_start = bool((np.asarray(bare.initial_state_distrib) > 0).sum() == 1)
-        return _of_attributes("s", "fickle_step", chance=_outcomes_vary, one_start=one_start)
+        return _ToyText("s", "fickle_step", one_start=one_start)
     if module.startswith("gymnasium.envs.classic_control"):
-        return _of_attributes("state", "steps_beyond_terminated")
+        return Saver("state", "steps_beyond_terminated")
     if module.startswith("gymnasium.envs.mujoco"):
         # Resets always draw and scale the noise by this; kinds without it draw a goal.
-        one_start = getattr(bare, "_reset_noise_scale", None) == 0
-        return _of_attributes("data", key=_mujoco_key, one_start=one_start)
+        return _Mujoco("data", one_start=getattr(bare, "_reset_noise_scale", None) == 0)
     if all(hasattr(bare, name) for name in ("grid", "agent_pos", "agent_dir", "carrying")):
-        return _of_attributes()
+        return Saver()
     return None
 
 
@@ -281,10 +248,10 @@ class States:
         """Return the number of the current state, which is saved when it is first reached."""
         if callable(self._state):
             key = self._state(observation, info)
-        elif self._state is None and self.saver is not None and self.saver.key is not None:
+        elif self._state is None and self.saver is not None:
             key = self.saver.key(env)
         else:
-            key = name_of(observation)
+            key = key_of(observation)
         number = self._numbers.get(key)
         if number is None:
             # Environments may change observations in place.
@@ -293,7 +260,7 @@ class States:
             self._saved.append(saved)
             self.observations.append(shown)
         elif callable(self._state) and not self.observations_differ:
-            self.observations_differ = name_of(observation) != name_of(self.observations[number])
+            self.observations_differ = key_of(observation) != key_of(self.observations[number])
         return number
 
     def restored(self, number: int, env: Any) -> Any:

@@ -15,8 +15,8 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError, InvalidUtilityError, finite, require
 from goalmeter._types import AnyArray
+from goalmeter.agents.environment_agents import Actor
 from goalmeter.agents.stable_baselines import borrowed_generators
-from goalmeter.meg.simulator.agents import SimulatorAgent
 
 if TYPE_CHECKING:
     from goalmeter.meg.simulator.environments import GymnasiumSimulator
@@ -73,17 +73,39 @@ class Range:
             )
 
 
-@dataclass(frozen=True)
-class NamedUtilities:
-    """Utilities by name, in order, with their known ranges."""
+class Utilities:
+    """Functions of U utilities by name (None for the reward), with the ranges of their payoffs."""
 
-    functions: Mapping[str, UtilityFunction | None]
-    bounds: Mapping[str, Range]
+    def __init__(
+        self, functions: Mapping[str, UtilityFunction | None], bounds: Mapping[str, Range]
+    ) -> None:
+        self.functions, self.bounds, self.names = functions, bounds, tuple(functions)
+        self._ranges = [(name, bounds.get(name, Range())) for name in self.names]
+        # Smallest and largest payoffs so far.
+        self.extremes = [(math.inf, -math.inf)] * len(self.names)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the utilities in order."""
-        return tuple(self.functions)
+    def pay(self, reward: Any, observation: Any, info: Any) -> tuple[float, ...]:
+        """Return the payoff of one step for each utility, [U]."""
+        paid = tuple(
+            float(reward if function is None else function(observation, info))
+            for function in self.functions.values()
+        )
+        for i, number in enumerate(paid):
+            least, most = self.extremes[i]
+            if not least <= number <= most:  # a new extreme, or NaN
+                name, known = self._ranges[i]
+                known.check(name, number)
+                self.extremes[i] = min(least, number), max(most, number)
+        return paid
+
+    def check_total(self, total: list[float]) -> None:
+        """Require that the totals of an episode, [U], are within their bounds."""
+        for (name, known), paid in zip(self._ranges, total, strict=True):
+            if not known.least - _ROUNDING <= paid <= known.most + _ROUNDING:
+                raise InvalidUtilityError(
+                    f"the utility {name!r} has the total {paid:g} in an episode, outside "
+                    f"{known.least:g} to {known.most:g} of bounds=; widen bounds="
+                )
 
 
 def utilities_by_name(utility: Any) -> dict[str, Any]:
@@ -99,7 +121,7 @@ def utilities_by_name(utility: Any) -> dict[str, Any]:
     return {"utility" if name == "<lambda>" else str(name): utility}
 
 
-def named_utilities(several: Mapping[str, Utility], bounds: Any = None) -> NamedUtilities:
+def named_utilities(several: Mapping[str, Utility], bounds: Any = None) -> Utilities:
     """Validate utilities and their bounds."""
     functions: dict[str, UtilityFunction | None] = {}
     for name, given in several.items():
@@ -111,7 +133,7 @@ def named_utilities(several: Mapping[str, Utility], bounds: Any = None) -> Named
             )
         functions[name] = given if callable(given) else None
     learnt = {name: f.range for name, f in functions.items() if isinstance(f, FrozenUtility)}
-    return NamedUtilities(functions, {**ranges_of(functions, bounds), **learnt})
+    return Utilities(functions, {**ranges_of(functions, bounds), **learnt})
 
 
 def ranges_of(names: Iterable[str], bounds: Any) -> dict[str, Range]:
@@ -136,38 +158,6 @@ def _range(name: str, value: Any) -> Range:
             f"least <= 0 <= most"
         )
     return out
-
-
-class Payments:
-    """Payoffs of U utilities, and their smallest and largest values so far."""
-
-    def __init__(self, utilities: NamedUtilities) -> None:
-        self._functions = [*utilities.functions.values()]
-        self._ranges = [(name, utilities.bounds.get(name, Range())) for name in utilities.names]
-        self.extremes = [(math.inf, -math.inf)] * len(self._functions)
-
-    def pay(self, reward: Any, observation: Any, info: Any) -> tuple[float, ...]:
-        """Return the payoff of one step for each utility, [U]."""
-        paid = tuple(
-            float(reward if function is None else function(observation, info))
-            for function in self._functions
-        )
-        for i, number in enumerate(paid):
-            least, most = self.extremes[i]
-            if not least <= number <= most:  # a new extreme, or NaN
-                name, known = self._ranges[i]
-                known.check(name, number)
-                self.extremes[i] = min(least, number), max(most, number)
-        return paid
-
-    def check_total(self, total: list[float]) -> None:
-        """Require that the totals of an episode, [U], are within their bounds."""
-        for (name, known), paid in zip(self._ranges, total, strict=True):
-            if not known.least - _ROUNDING <= paid <= known.most + _ROUNDING:
-                raise InvalidUtilityError(
-                    f"the utility {name!r} has the total {paid:g} in an episode, outside "
-                    f"{known.least:g} to {known.most:g} of bounds=; widen bounds="
-                )
 
 
 # --- Learnt utilities ---------------------------------------------------------------------------
@@ -247,8 +237,8 @@ _ASIDE, _PATIENCE = 4, 60
 
 def fitted_utilities(
     several: Mapping[str, Any],
-    simulator_of: Callable[[NamedUtilities], GymnasiumSimulator],
-    actor: SimulatorAgent,
+    simulator_of: Callable[[Utilities], GymnasiumSimulator],
+    actor: Actor,
     horizon: int,
     budget: int,
 ) -> dict[str, FrozenUtility]:
@@ -271,7 +261,7 @@ def fitted_utilities(
             rows[name].append(each.features_of(observation, info, space))
         return 0.0
 
-    simulator = simulator_of(NamedUtilities({"learnt": record}, {}))
+    simulator = simulator_of(Utilities({"learnt": record}, {}))
     space = simulator.environment.observation_space
     lengths: tuple[list[int], list[int]] = [], []
     players = (actor, _AGENT), (simulator.reference.agent(), _REFERENCE)
