@@ -1,10 +1,7 @@
 """Finite-sample bounds of MEG from counts of outcomes in two independent halves, or from episodes.
 
-Assumptions: outcomes (next state or end, payoffs) of a pair of state and action are independent and
-identically distributed; the first half of the draws determines the sizes of the second and all
-other choices; payoffs lie in the given ranges; pairs that are called certain are deterministic; the
-agent's policy is given, or its episodes are independent. Nothing is assumed about outcomes that
-were not observed. The derivation is in `docs/notes/mathematics.md`.
+Derivation and assumptions: `docs/notes/mathematics.md`. The first half of the draws determines the sizes
+of the second and all other choices; nothing is assumed about outcomes that were not observed.
 """
 
 from __future__ import annotations
@@ -162,8 +159,6 @@ class _World:
 
 
 # --- Plans ----------------------------------------------------------------------------------------
-
-
 class _Task(NamedTuple):
     """Payoffs in nats, by pair [P + 1] and by entry [E], and their conceivable values."""
 
@@ -186,25 +181,18 @@ def _task(world: _World, known: Range, b: float) -> _Task:
     return _Task(b * world.paid_mean, b * world.paid, unlisted)
 
 
-class _Plan(NamedTuple):
-    """Values [H + 1, S + 1], policy [H, S, A], and value of the start."""
-
-    value: FloatArray
-    policy: FloatArray
-    start: float
-
-
 def _plan(
     world: _World,
     task: _Task,
     side: int,
     given: FloatArray | None = None,
     cost: FloatArray | None = None,
-) -> _Plan:
-    """Plan in the estimate, softly or by a given policy [T, S, A] minus a cost [H, S].
+) -> tuple[FloatArray, FloatArray, float]:
+    """Return values [H + 1, S + 1], policy [H, S, A] and value of the start in the estimate.
 
-    An unlisted outcome ends the episode with the largest (side 1) or least (side -1) conceivable
-    value, so that the values of the true world are at most (at least) those of this one.
+    The plan is soft, or by a given policy [T, S, A] minus a cost [H, S]. An unlisted outcome ends
+    the episode with the largest (side 1) or least (side -1) conceivable value, so that the values
+    of the true world are at most (at least) those of this one.
     """
     value = np.zeros((world.horizon + 1, world.n_states + 1))
     policy = np.zeros((world.horizon, world.n_states, world.n_actions))
@@ -222,14 +210,11 @@ def _plan(
         else:
             policy[t] = given[min(t, len(given) - 1)]
             value[t, :-1] = (policy[t] * choice).sum(axis=1)
-        if cost is not None:
-            value[t, :-1] -= cost[t]
-    return _Plan(value, policy, float(scores(-1)[-1]))
+            value[t, :-1] -= 0.0 if cost is None else cost[t]
+    return value, policy, float(scores(-1)[-1])
 
 
 # --- Values of the true world ---------------------------------------------------------------------
-
-
 class _Chain(NamedTuple):
     """Value in the estimate, weights [E + R] of its linear error, and bounds of the remainder."""
 
@@ -252,14 +237,15 @@ def _chain(
     cost: FloatArray | None = None,
 ) -> _Chain:
     """Bound the value of the start: that of a policy, or the soft value (see `_plan`)."""
-    plan, n_entries, n_random = _plan(world, task, side, given, cost), len(world.pair), len(world.n)
+    values, policy, start = _plan(world, task, side, given, cost)
+    n_entries, n_random = len(world.pair), len(world.n)
     if not n_random:
-        return _Chain(plan.start, np.zeros(0), 0.0, 0.0)
+        return _Chain(start, np.zeros(0), 0.0, 0.0)
     weights = np.zeros((world.n_states + 1, n_entries + n_random))
     low, high = np.zeros((2, world.n_states + 1))
     shape = world.n_states, world.n_actions
     for t in reversed(range(-1, world.horizon)):
-        value, rest = plan.value[t + 1], float(task.unlisted[side, t + 1])
+        value, rest = values[t + 1], float(task.unlisted[side, t + 1])
         mean = task.mean + world.move @ value[:-1]
         moved = world.move @ weights[:-1]
         error = _second_order(world, moved[world.pairs], weights, low, high)
@@ -272,7 +258,7 @@ def _chain(
         moved[world.pairs, n_entries + np.arange(n_random)] += rest - mean[world.pairs]
         if t < 0:
             break
-        chosen, actions = plan.policy[t], moved[:-1].reshape(*shape, -1)
+        chosen, actions = policy[t], moved[:-1].reshape(*shape, -1)
         least, most = remainder[:, :-1].reshape(2, *shape)
         weights[:-1] = np.einsum("sa,sac->sc", chosen, actions)
         low[:-1], high[:-1] = (chosen * least).sum(axis=1), (chosen * most).sum(axis=1)
@@ -280,7 +266,7 @@ def _chain(
             spread = (actions - weights[:-1, None]).reshape(-1, weights.shape[1])
             lowest, highest = world.limits(spread).reshape(2, *shape)
             high[:-1] = _curved(chosen, lowest, highest, most)
-    return _Chain(plan.start, moved[-1], *map(float, remainder[:, -1]))
+    return _Chain(start, moved[-1], *map(float, remainder[:, -1]))
 
 
 def _second_order(
@@ -324,7 +310,6 @@ def _curved(policy: FloatArray, low: FloatArray, high: FloatArray, most: FloatAr
 # --- Bounds of MEG --------------------------------------------------------------------------------
 # For every policy m and every b, MEG at b is at most b (J(agent) - J(m)) + KL(m), a line in b. The
 # soft policies of three rationalities of the estimate bound the maximum over b.
-
 _LARGEST = 1e8  # rationality times the largest return, beyond which nothing changes to 1e-6 nats
 _REACH = 1e3  # the same where a sample limits what can be bounded
 _DIGITS, _ROUGH = 1e-12, 1e-4  # relative size of rounding errors; accuracy of rationalities
@@ -355,19 +340,19 @@ class _Problem:
 
     def policy(self, b: float) -> FloatArray:
         """Return the soft policy of the estimate at rationality b, [H, S, A]."""
-        return _plan(self.world, _task(self.world, self.known, b), 0).policy
+        return _plan(self.world, _task(self.world, self.known, b), 0)[1]
 
     def upper(self, factor: float, chain: _Chain, error: float) -> float:
         """Return an upper bound of the agent's return times a factor plus the value of a chain."""
         known, weights = chain.value + chain.high, chain.weights
         if self.agents:
             agent = self.agents[1 if factor > 0 else -1].scaled(factor)
-            known, weights = known + agent.value + agent.high, weights + agent.weights
-        else:
-            low, high = sorted(factor * end for end in self.ends)
-            error /= 2
-            known += upper_limit(factor * self.returns, low=low, high=high, error=error)
-        return known + self.world.upper(weights, error)
+            return (
+                known + agent.value + agent.high + self.world.upper(weights + agent.weights, error)
+            )
+        low, high = sorted(factor * end for end in self.ends)
+        known += upper_limit(factor * self.returns, low=low, high=high, error=error / 2)
+        return known + self.world.upper(weights, error / 2)
 
     def evidence(self, b: float, error: float) -> float:
         """Return a lower bound of MEG at rationality b."""
@@ -384,7 +369,10 @@ class _Problem:
     def slope(self, sign: int, policy: FloatArray, error: float) -> float:
         """Return an upper bound of a sign times the agent's return minus that of a policy."""
         chain = _chain(self.world, self.task, -sign, policy)
-        return self.exact(self.upper(sign, chain.scaled(-sign), error))
+        return self._exact(self.upper(sign, chain.scaled(-sign), error))
+
+    def _exact(self, slope: float) -> float:
+        return 0.0 if abs(slope) <= _DIGITS * self.scale else slope  # a rounding error
 
     def own_entropy(self, error: float) -> float:
         """Return an upper bound of MEG towards every utility."""
@@ -397,21 +385,17 @@ class _Problem:
         spent = _chain(self.world, task, -1, policy, _relative_entropy(policy))
         return self.upper(0.0, spent.scaled(-1.0), error)
 
-    def exact(self, slope: float) -> float:
-        """Return a slope, or 0 if it is a rounding error."""
-        return 0.0 if abs(slope) <= _DIGITS * self.scale else slope
-
     def solve(self, target: float) -> float:
         """Return the rationality at which the slope of MEG of the estimate is `target`."""
         from scipy.optimize import brentq
 
         def collected(policy: FloatArray) -> float:
-            return _plan(self.world, self.task, 0, policy).start
+            return _plan(self.world, self.task, 0, policy)[2]
 
         agent_return = float(self.returns.mean()) if self.agent is None else collected(self.agent)
 
         def excess(b: float) -> float:
-            return self.exact(agent_return - collected(self.policy(b)) - target)
+            return self._exact(agent_return - collected(self.policy(b)) - target)
 
         here = excess(0.0)
         sign, b = math.copysign(1.0, here), 0.1 / self.scale
@@ -495,11 +479,8 @@ def guaranteed_interval(
 
 # --- Bounds from episodes alone -------------------------------------------------------------------
 # By Jensen's inequality exp W_0 is at most E[exp(b R)] under free choice, with R the return of an
-# episode. Episodes of free choice and the maximum return bound that expectation; the sample mean is
-# not a bound. An event that n episodes did not show may have a probability of about 9 / n, which
-# limits the bound on MEG to log n: no method with only `reset` and `step` exceeds this by much
-# (docs/notes/mathematics.md).
-
+# episode. Episodes of free choice and the maximum return bound that expectation, which limits the
+# bound on MEG to about the logarithm of their number.
 # Shares of the error: mean of exp(b R) under free choice, return of the agent, upper bound.
 _SOFT, _AGENT, _ABOVE = 0.4, 0.3, 0.3
 _FITTED_EVERY = 4  # every fourth episode chooses the rationality; the others are used for bounds

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
+from itertools import permutations
 from typing import Any
 from uuid import uuid4
 
@@ -147,7 +148,10 @@ def from_simulator(
     budget = whole(budget, "budget", least=_LEAST_STEPS, most=_MOST_STEPS)
     seed = whole(seed, "seed", least=0, most=MOST_SEED)
     level = finite(level, "level", least=0.5, most=1 - 1e-9)
-    tell, several = _listener(progress), utilities_by_name(utility)
+    several = utilities_by_name(utility)
+    if progress is None:
+        progress = sys.stderr is not None and sys.stderr.isatty()
+    tell = partial(print, file=sys.stderr, flush=True) if progress is True else progress
     if combined and COMBINATION in several:
         raise InvalidParameterError(
             f"a utility is named {COMBINATION!r}, which combined=True uses for the best "
@@ -157,7 +161,12 @@ def from_simulator(
     with ExitStack() as closing:
         closing.enter_context(seeded_globals(seed))
         if isinstance(env, TabularMDP):
-            _check_table(env, reference, chance)
+            if reference is not None or chance not in (None, FROM_GENERATOR) or env.discount != 1.0:
+                raise InvalidParameterError(
+                    "a TabularMDP is measured without discount (payoffs are summed), reference= or "
+                    "chance= (actions are compared with free choice, and transitions are drawn "
+                    "from a generator); omit them, or use `meg.known_utility`"
+                )
             horizon = horizon_of(horizon, env.horizon, "this MDP")
             ranges = ranges_of(several, bounds)
             simulator = TabularSimulator(env, seed=seed, utilities=several, bounds=ranges)
@@ -179,36 +188,14 @@ def from_simulator(
                 )
                 several |= fitted_utilities(several, simulator_of, actor, horizon, budget)
                 simulator = simulator_of(named_utilities(several, bounds))
-        measurement = _SimulatorMeasurement(simulator, actor, horizon, budget, seed, level, tell)
+        measurement = _SimulatorMeasurement(
+            simulator, actor, horizon, budget, seed, level, tell or (lambda now: None)
+        )
         results = measurement.run(combined, guarantee)
     if measurement.interrupted:
         raise SimulatorInterrupted(results)
     by_name = isinstance(utility, Mapping) or combined
     return results if by_name else next(iter(results.values()))
-
-
-def _check_table(mdp: TabularMDP, reference: Any, chance: str | None) -> None:
-    """Require arguments that apply to a table."""
-    if reference is not None or chance not in (None, FROM_GENERATOR):
-        raise InvalidParameterError(
-            "reference= and chance= do not apply to a TabularMDP: actions are compared with free "
-            "choice, and transitions are drawn from a generator; omit them"
-        )
-    if mdp.discount != 1.0:
-        raise InvalidParameterError(
-            f"the MDP has discount {mdp.discount:g}, but payoffs of a simulator are summed without "
-            f"discount; use discount=1 and horizon=, or `meg.known_utility`"
-        )
-
-
-def _listener(
-    progress: Callable[[SimulatorProgress], None] | bool | None,
-) -> Callable[[SimulatorProgress], None]:
-    if callable(progress):
-        return progress
-    if progress is None:
-        progress = sys.stderr is not None and sys.stderr.isatty()
-    return lambda now: print(now, file=sys.stderr, flush=True) if progress else None
 
 
 # --- One measurement ------------------------------------------------------------------------------
@@ -221,8 +208,6 @@ _NOTHING: dict[str, Any] = {
     "estimated": False,
     "stopped": INTERRUPT,
 }
-# Guaranteed bounds of each utility, and its range.
-_Bounds = Sequence[tuple[Ends, Range]]
 # Share of the steps for the agent where states are not counted; further steps for a guarantee where
 # they are counted in episodes, as a share of the budget.
 _AGENT_SHARE, _FREE_SHARE = 0.35, 0.3
@@ -250,9 +235,9 @@ class _SimulatorMeasurement:
         for utility in simulator.utilities.functions.values():
             if isinstance(utility, FrozenUtility):
                 self._steps["fit"] = utility.steps
-        self._budget = budget
-        if self._steps:
-            self._budget = max(budget - self._steps["fit"], _LEAST_STEPS)
+        self._budget = max(budget - self._steps["fit"], _LEAST_STEPS) if self._steps else budget
+        # Guaranteed bounds of each utility, if requested, and its range.
+        self._guaranteed: dict[str, tuple[Ends, Range]] = {}
         self.interrupted = False
 
     def run(self, combined: bool, guarantee: bool) -> dict[str, SimulatorResult]:
@@ -311,35 +296,42 @@ class _SimulatorMeasurement:
             directions[COMBINATION] = each
         bootstrap = Bootstrap(collection.table, collection.agent(), self._seed, collection.length)
         estimates = {name: bootstrap.measure(one, self._level) for name, one in directions.items()}
-        values = {name: self._of_counts(collection, name, x) for name, x in estimates.items()}
-        for one in self._names:
-            values[one]["differences"] = {
-                other: estimates[one].minus(estimates[other], self._level)[1]
-                for other in self._names
-                if other != one and estimates[one].interval and estimates[other].interval
-            }
-        bounds = self._bounds_from_counts(collection) if guarantee else ()
-        return self._results(collection.episodes, collection.steps, values, bounds)
+        values = {name: self._of_counts(name, x) for name, x in estimates.items()}
+        for one, other in permutations(self._names, 2):
+            if estimates[one].interval and estimates[other].interval:
+                difference = estimates[one].minus(estimates[other], self._level)[1]
+                values[one].setdefault("differences", {})[other] = difference
+        episodes = collection.episodes
+        if guarantee and not self._simulator.returns_to_states:
+            self._guarantee_from_start(episodes)
+        elif guarantee:
+            # The pilot and some episodes choose; all else bounds.
+            halves, policy = collection.tables(), collection.agent().policy
+            start, error = self._simulator.one_start, self._error / len(self._names)
+            for i, (name, known) in enumerate(zip(self._names, self._ranges(), strict=True)):
+                options: dict[str, Any] = {"one_start": start, "error": error}
+                ends = guaranteed_interval(halves, episodes, policy, i, known, **options)
+                self._guaranteed[name] = ends, known
+        stopped = {"stopped": collection.stopped}
+        values = {name: value | stopped for name, value in values.items()}
+        return self._results(episodes, collection.steps, values)
 
-    def _of_counts(
-        self, collection: Collection, name: str, estimate: CountEstimate
-    ) -> dict[str, Any]:
+    def _of_counts(self, name: str, estimate: CountEstimate) -> dict[str, Any]:
         """Return the fields of the result of one utility."""
         interval, notes = estimate.interval, self._simulator.remarks(self._actor)
+        none = "" if interval else "; there is no interval, increase the budget"
         if (untried := max(estimate.untried)) > 0:
             who = "the agent" if estimate.untried[0] == untried else "the model"
             notes.append(
                 f"{percent(untried)} of the decisions of {who} are in actions that were never "
-                f"sampled, which are excluded"
-                + ("; there is no interval, increase the budget" if interval is None else "")
+                f"sampled, which are excluded{none}"
             )
         if not estimate.paid.all():
             notes.append(
                 f"payoffs are so rare that {percent(float(np.mean(~estimate.paid)))} of the "
-                f"resamples have none"
-                + ("; there is no interval, increase the budget" if interval is None else "")
+                f"resamples have none{none}"
             )
-        if interval is not None and estimate.unseen > (interval[1] - interval[0]) / 2 > 0:
+        if interval and estimate.unseen > (interval[1] - interval[0]) / 2 > 0:
             notes.append(
                 f"an outcome that was never sampled could change MEG by up to "
                 f"{nats(estimate.unseen)} nats (rule of three), more than the interval includes"
@@ -353,19 +345,8 @@ class _SimulatorMeasurement:
             "counts",
             "steps_to_halve": math.ceil(estimate.steps_to_halve) or None if interval else None,
             "weights": weights if name == COMBINATION else None,
-            "stopped": collection.stopped,
             "notes": notes,
         }
-
-    def _bounds_from_counts(self, collection: Collection) -> _Bounds:
-        """Return guaranteed bounds: the pilot and some episodes choose, all else bounds."""
-        if not self._simulator.returns_to_states:
-            return self._bounds_from_start(collection.episodes)
-        halves, policy, ranges = collection.tables(), collection.agent().policy, self._ranges()
-        bound = partial(guaranteed_interval, halves, collection.episodes, policy)
-        options: dict[str, Any] = {"one_start": self._simulator.one_start}
-        options["error"] = self._error / len(ranges)
-        return [(bound(i, known, **options), known) for i, known in enumerate(ranges)]
 
     # --- States that do not recur -----------------------------------------------------------------
     def _why_not_fitted(self) -> str:
@@ -395,90 +376,81 @@ class _SimulatorMeasurement:
         except KeyboardInterrupt:
             if not fitting.played:
                 raise
-            self.interrupted, guarantee = True, False
-            estimates = [_NOTHING] * len(self._names)
-        bounds = self._bounds_from_start(fitting.agent) if guarantee else ()
+            self.interrupted, estimates = True, [_NOTHING] * len(self._names)
+        if guarantee and not self.interrupted:
+            self._guarantee_from_start(fitting.agent)
         values = dict(zip(self._names, estimates, strict=True))
-        return self._results(fitting.agent, fitting.steps, values, bounds)
+        return self._results(fitting.agent, fitting.steps, values)
 
     def _from_start(self) -> dict[str, SimulatorResult]:
         """Return guaranteed bounds from episodes alone, without an estimate."""
         simulator, share = self._simulator, _AGENT_SHARE * self._budget
         agent = Episodes.of([*episodes_until(simulator, self._actor, self._horizon, share)])
-        bounds = self._bounds_from_start(agent, 1 - _AGENT_SHARE)
+        self._guarantee_from_start(agent, 1 - _AGENT_SHARE)
         method = f"episodes of {simulator.reference.name} from the start"
         values = {
             name: {"value": ends.low, "interval": ends[:2], "rationality": ends.rationality}
             | {"method": method, "estimated": False}
-            for name, (ends, _) in zip(self._names, bounds, strict=True)
+            for name, (ends, _) in self._guaranteed.items()
         }
-        return self._results(agent, {"agent": agent.steps}, values, bounds)
+        return self._results(agent, {"agent": agent.steps}, values)
 
-    def _bounds_from_start(self, agent: Episodes, share: float = _FREE_SHARE) -> _Bounds:
-        """Return guaranteed bounds from episodes of the agent and of free choice."""
-        simulator, error = self._simulator, self._error
+    def _guarantee_from_start(self, agent: Episodes, share: float = _FREE_SHARE) -> None:
+        """Bound all utilities by episodes of the agent and of free choice."""
+        simulator = self._simulator
         player, steps = simulator.reference.agent(), share * self._budget
         free = Episodes.of([*episodes_until(simulator, player, self._horizon, steps, _FREE)])
         self._steps[simulator.reference.name] = free.steps
         if not simulator.n_actions:
             self._notes.append("continuous actions have no guaranteed upper end")
-        ranges = self._ranges(agent, free)
-        ends = bounds_from_start(agent, free, ranges, simulator.n_actions, self._horizon, error)
-        return [*zip(ends, ranges, strict=True)]
+        ranges, count = self._ranges(agent, free), simulator.n_actions
+        ends = bounds_from_start(agent, free, ranges, count, self._horizon, self._error)
+        self._guaranteed = dict(zip(self._names, zip(ends, ranges, strict=True), strict=True))
 
     # --- Results ----------------------------------------------------------------------------------
     def _ranges(self, *episodes: Episodes) -> list[Range]:
         """Return the range of each utility; if none was given, that of payoffs or of returns."""
-        out = []
+        utilities, out = self._simulator.utilities, []
         for i, name in enumerate(self._names):
-            if name in self._simulator.utilities.bounds:
-                out.append(self._simulator.utilities.bounds[name])
-                continue
-            known = Range(*self._simulator.utilities.extremes[i], assumed=True)
+            seen: Sequence[float] = utilities.extremes[i]
             if episodes:
                 returns = np.concatenate([[0.0], *(each.returns[:, i] for each in episodes)])
-                known = Range(*[float(returns.min()), float(returns.max())] * 2, assumed=True)
-            out.append(known)
+                seen = [float(returns.min()), float(returns.max())] * 2
+            out.append(utilities.bounds.get(name) or Range(*seen, assumed=True))
         return out
 
     def _results(
-        self,
-        episodes: Episodes,
-        steps: Mapping[str, int],
-        values: Mapping[str, Mapping[str, Any]],
-        bounds: _Bounds = (),
+        self, episodes: Episodes, steps: Mapping[str, int], values: Mapping[str, Mapping[str, Any]]
     ) -> dict[str, SimulatorResult]:
         """Return results of the agent's episodes; `values` are their other fields by utility."""
         simulator, maximum = self._simulator, None
         if simulator.n_actions:
             maximum = float(episodes.decisions.mean()) * math.log(simulator.n_actions)
         call, out = uuid4().hex, {}
-        guaranteed = dict(zip(self._names, bounds, strict=False))  # not of the combination
         for name, given in values.items():
             function = simulator.utilities.functions.get(name)
-            is_learnt = isinstance(function, FrozenUtility)
+            fit = function if isinstance(function, FrozenUtility) else None
             each, notes = dict(given), [*self._notes, *given.get("notes", ())]
             each["interval"] = each["interval"] or (0.0, math.inf if maximum is None else maximum)
             # A learnt utility has no natural sign.
-            if each["value"] > 0 > each["rationality"] and not is_learnt:
+            if each["value"] > 0 > each["rationality"] and fit is None:
                 notes.append(PESSIMISES)
-            if name in guaranteed:
-                bound, known = guaranteed[name]
+            if name in self._guaranteed:
+                bound, known = self._guaranteed[name]
                 # The upper bound of a learnt utility does not hold for the others of its class.
-                high, by = (math.inf, "nothing") if is_learnt else (bound.high, bound.high_by)
+                high, by = (bound.high, bound.high_by) if fit is None else (math.inf, "nothing")
                 each["guaranteed"] = bound.low, high
                 each["binding"] = {"lower": bound.low_by, "upper": by}
                 each["rests_on_assumption"] = known.assumed
                 notes += [known.in_words()] if known.assumed else []
-            if isinstance(function, FrozenUtility):
-                agent, reference = function.episodes
+            if fit is not None:
+                agent, reference = fit.episodes
                 notes.append(
                     f"the utility was fitted to {agent:,} episodes of the agent and {reference:,} "
                     f"of {simulator.reference.name}, and measured on other episodes: MEG towards "
                     f"the best utility of its class is at least this"
                 )
-                each["fitted_episodes"] = agent + reference
-                each["utility_function"] = function
+                each |= {"fitted_episodes": agent + reference, "utility_function": fit}
             out[name] = SimulatorResult(
                 utility=name,
                 level=self._level,
