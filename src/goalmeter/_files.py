@@ -13,12 +13,13 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import Field as DataclassField
 from io import BufferedReader, TextIOWrapper
 from itertools import islice
 from math import isfinite, isnan
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast, get_args, get_origin, get_type_hints
 
 from goalmeter._errors import (
     InvalidFileError,
@@ -228,6 +229,34 @@ class JsonFields:
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values; NaN is null."""
         return {field.name: json_value(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
+
+
+def restored(kind: Any, value: Any) -> Any:
+    """Return a value of a type from JSON values, which may have been edited.
+
+    The inverse of `JsonFields.to_json` and `strict_values`; fields that are not stored have their
+    defaults. Raises TypeError, ValueError or LookupError for what does not fit.
+    """
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        stored = [each.name for each in fields(kind) if each.name in value or is_required(each)]
+        return cast(type, kind)(**{name: restored(hints[name], value[name]) for name in stored})
+    inner = get_args(kind)
+    if type(None) in inner:
+        return None if value is None else restored(inner[0], value)
+    if get_origin(kind) is tuple:
+        kinds = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
+        return tuple(restored(*each) for each in zip(kinds, value, strict=True))
+    if inner:
+        return {str(name): restored(inner[1], each) for name, each in value.items()}
+    if kind is str and not isinstance(value, str):
+        raise TypeError(f"{shown(value)} is not a string")
+    return kind(value)
+
+
+def is_required(each: DataclassField[Any]) -> bool:
+    """Return whether a field of a dataclass has no default."""
+    return each.default is MISSING and each.default_factory is MISSING
 
 
 @dataclass(frozen=True)

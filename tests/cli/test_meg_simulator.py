@@ -159,7 +159,7 @@ def test_an_interrupt_prints_the_estimate_so_far(
         (["mine.py:corridor", "--agent", "mine.py:walker"], "did you mean mine.py:Corridor?"),
         (["mine.py:nothing", "--agent", "mine.py:walker"], "expected a Gymnasium environment"),
         ([*WORLD, "--agent", "mine.py:nothing"], "returned nothing, expected an agent"),
-        ([*WORLD, "--agent", "mine.py:breaks"], "in line 45: KeyError: 'food'; mend it"),
+        ([*WORLD, "--agent", "mine.py:breaks"], "raised KeyError: 'food'; expected code"),
         ([*WORLD, "--agent", "greedy"], "acts only in grid worlds"),
         ([*WORLD, "--agent", "sb3:broken.zip"], "can be measured as FILE.py:FUNCTION"),
         ([*WORLD, "--utility", "a=mine.py:wrong"], "the utility 'a' is nan"),

@@ -9,16 +9,20 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 from zlib import crc32
+
+import numpy as np
 
 from goalmeter._errors import (
     GoalmeterError,
     InvalidFileError,
     InvalidParameterError,
+    MissingExtraError,
     in_a_line,
     shown,
 )
@@ -128,31 +132,29 @@ class UserCode:
         return member_of(self._modules[key], path, name, kind)
 
     def function(self, spelled: str, kind: str) -> Callable[..., Any]:
-        """Return the function that FILE.py:NAME stands for, guarded."""
+        """Return the function that FILE.py:NAME stands for."""
         member = self.member(spelled, kind)
         if not callable(member):
             raise InvalidFileError(f"{spelled} is {shown(member)}, expected a function")
-        return guarded(member, spelled)
+        return cast(Callable[..., Any], member)
 
 
-def guarded(function: Callable[..., Any], spelled: str) -> Callable[..., Any]:
-    """Return a user's function whose exceptions become a sentence with file and line."""
-
-    def call(*arguments: Any, **options: Any) -> Any:
-        try:
-            return function(*arguments, **options)
-        except (GoalmeterError, KeyboardInterrupt):
-            raise
-        # Whatever else a user's code raises to end the program ends the command in a sentence.
-        except BaseException as cause:
-            where = Path(spelled.rpartition(":")[0]).resolve()
-            name, words = type(cause).__name__, in_a_line(cause)
-            said = words if words.startswith(name) else f"{name}: {words}"
-            sentence = f"{spelled} fails{line_of(cause, where)}: {said}; mend it"
-            raise InvalidParameterError(sentence) from cause
-
-    call.__name__ = spelled
-    return call
+@contextmanager
+def caller_guard() -> Iterator[None]:
+    """Run a caller's code; convert all its exceptions, including SystemExit, to one error."""
+    try:
+        # Its calls of np.seterr must not affect other code.
+        with np.errstate():
+            yield
+    except (GoalmeterError, MissingExtraError, KeyboardInterrupt):
+        raise
+    except BaseException as cause:
+        place = traceback.extract_tb(cause.__traceback__)[-1]
+        raise InvalidParameterError(
+            f"the environment, the agent or a utility raised {in_a_line(cause)}; expected code "
+            f"that follows gymnasium.Env and does not exit the process (raised in "
+            f"{Path(place.filename).name}, line {place.lineno})"
+        ) from cause
 
 
 def contents(names: Iterable[str]) -> dict[str, str]:

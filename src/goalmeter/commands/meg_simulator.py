@@ -9,19 +9,17 @@ from dataclasses import dataclass
 from functools import partial
 from inspect import signature
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from goalmeter._errors import MOST_SEED, InvalidFileError, InvalidParameterError, shown
 from goalmeter._options import REQUIRED, argument, option, values_by_name
 from goalmeter.agents.registry import agent as named_agent
 from goalmeter.agents.user_agents import walks
-from goalmeter.agents.user_code import UserCode, canonical, contents, guarded, split_name
+from goalmeter.agents.user_code import UserCode, caller_guard, canonical, contents, split_name
 from goalmeter.commands.declare import Tell, command
 from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.meg.simulator import LearntUtility, SimulatorInterrupted, from_simulator
 from goalmeter.meg.simulator.environments import closed, opened, time_limit
-from goalmeter.meg.simulator.protocol import caller_guard
 from goalmeter.meg.simulator.result import KEY, KIND, Measurement
 from goalmeter.meg.simulator.states import OBSERVATION
 from goalmeter.meg.simulator.utilities import REWARD
@@ -208,15 +206,9 @@ def _agent(spelled: str, code: UserCode) -> Any:
     if walks(member):
         return canonical(spelled)  # the registry makes agents for grid worlds
     if isinstance(member, type) or (callable(member) and not signature(member).parameters):
-        member = guarded(member, spelled)()
+        member = member()
     if member is None:
         raise InvalidFileError(f"{spelled}() returned nothing, expected an agent")
-    if hasattr(member, "begin"):
-        begin = guarded(member.begin, spelled)
-        return SimpleNamespace(begin=lambda rng: guarded(begin(rng), spelled), __name__=spelled)
-    # A model of a library is asked by its methods; a plain function is called.
-    if callable(member) and not hasattr(member, "predict"):
-        return guarded(member, spelled)
     return member
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -139,6 +140,31 @@ def widened_for_few(
         wider = student_ends(units - units.mean() + centre, np.ones(n), np.zeros(n, int), tail)
     low, high = ends if wider is None else (min(ends[0], wider[0]), max(ends[1], wider[1]))
     return max(low, bounds[0]), min(high, bounds[1])
+
+
+# --- Tests ----------------------------------------------------------------------------------------
+_WEIGHT = 0.5  # weight of each outcome in a predictor, a Dirichlet mixture
+
+
+def contradict(first: Sequence[int], second: Sequence[int], error: float) -> bool:
+    """Return whether counts [K] of two samples contradict one distribution.
+
+    For samples of one distribution this has a probability of at most `error`, at any time: with a
+    predictor q fixed in advance, q(first) q(second) / max over p of p(first) p(second) exceeds
+    1 / error with no larger probability.
+
+    Source: Wasserman, Ramdas & Balakrishnan, "Universal inference" (PNAS 2020).
+    """
+    together = [a + b for a, b in zip(first, second, strict=True)]
+    likely = sum(n * math.log(n / sum(together)) for n in together if n)
+    return _predicted(first) + _predicted(second) - likely > -math.log(error)
+
+
+def _predicted(counts: Sequence[int]) -> float:
+    """Return the log probability of a sequence with these counts under the mixture."""
+    size = _WEIGHT * len(counts)
+    out = math.lgamma(size) - math.lgamma(size + sum(counts))
+    return out + sum(math.lgamma(_WEIGHT + n) - math.lgamma(_WEIGHT) for n in counts)
 
 
 class LikelihoodRatioTest(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -20,15 +20,16 @@ from goalmeter.meg.simulator.protocol import (
     SUCCESSORS,
     Draws,
     Episodes,
-    StepOutcome,
     episodes_until,
     seeded,
 )
+from goalmeter.statistics.intervals import contradict
 
 if TYPE_CHECKING:
     from goalmeter.meg.simulator.environments import Simulator
 
 INTERRUPT = "interrupt"  # why a measurement stopped
+_ERROR = 1e-4  # probability of refusing a world that meets the assumption, over all pairs
 # Number of draws that determine whether a pair is deterministic, and the least of a random pair.
 TRIED, _FEWEST = 2, 8
 # Shares of the budget: the agent's first episodes; at most for trying every action; the pilot; of
@@ -68,7 +69,7 @@ class Collection:
         """Return the tables of the pilot and of the final part, with the same outcomes."""
         n_states, n_actions = self.simulator.n_states, self.simulator.n_actions
         size = n_states * n_actions
-        parts = [self._drawn(pair) for pair in range(size)]
+        parts = [[part.get(pair, Counter()) for part in self.draws] for pair in range(size)]
         outcomes = [[*(pilot + final)] for pilot, final in parts]
         width = max(1, *map(len, outcomes))
         after = np.full((size, width), n_states, dtype=np.int64)
@@ -86,10 +87,6 @@ class Collection:
             for part, begun in zip(counts, starts, strict=True)
         )
         return first, second
-
-    def _drawn(self, pair: int) -> list[Counter[StepOutcome]]:
-        """Return the draws of a pair in the pilot and in the final part."""
-        return [part.get(pair, Counter()) for part in self.draws]
 
     @property
     def table(self) -> CountTable:
@@ -164,10 +161,11 @@ class Collection:
     def _compare(self) -> None:
         """Require that steps of episodes and steps from restored states agree."""
         for rank, (pair, walked) in enumerate(self.simulator.walked.items()):
-            drawn = sum(self._drawn(pair), Counter[StepOutcome]())
+            drawn = self.draws[0].get(pair, Counter()) + self.draws[1].get(pair, Counter())
             counts = [[each[outcome] for outcome in walked | drawn] for each in (walked, drawn)]
             new = pair in self.certain and len(counts[0]) > 1
-            if drawn and (new or _disagree(counts[0], counts[1], rank)):
+            error = _ERROR / (2.11 * (rank + 2) * math.log(rank + 2) ** 2)  # all add up to _ERROR
+            if drawn and (new or contradict(*counts, error)):
                 state, action = divmod(pair, self.simulator.n_actions)
                 raise InvalidParameterError(
                     f"the outcomes of action {action} in state {state} differ significantly "
@@ -326,29 +324,3 @@ def collect(
     except KeyboardInterrupt:
         out.stopped = INTERRUPT
     return out
-
-
-# --- Agreement of episodes with restored states ---------------------------------------------------
-# If the key of a state is complete, steps in episodes ("walked") and from the restored state
-# ("drawn") have one distribution p. With a predictor q fixed in advance, q(walked) q(drawn) / max
-# over p of p(walked) p(drawn) then exceeds 1 / error with a probability of at most `error`, at any
-# time (Wasserman, Ramdas & Balakrishnan, PNAS 2020).
-
-_WEIGHT = 0.5  # weight of each outcome in the predictor, a Dirichlet mixture
-_ERROR = 1e-4  # probability of refusing a world that meets the assumption
-
-
-def _disagree(walked: Sequence[int], drawn: Sequence[int], rank: int) -> bool:
-    """Return whether counts [K] from episodes and a restored state contradict one distribution."""
-    place = rank + 2.0
-    price = math.log(2.11 * place * math.log(place) ** 2 / _ERROR)  # errors of all ranks add up
-    together = [a + b for a, b in zip(walked, drawn, strict=True)]
-    likely = sum(n * math.log(n / sum(together)) for n in together if n)
-    return _predicted(walked) + _predicted(drawn) - likely > price
-
-
-def _predicted(counts: Sequence[int]) -> float:
-    """Return the log probability of a sequence with these counts under the mixture."""
-    size = _WEIGHT * len(counts)
-    out = math.lgamma(size) - math.lgamma(size + sum(counts))
-    return out + sum(math.lgamma(_WEIGHT + n) - math.lgamma(_WEIGHT) for n in counts)

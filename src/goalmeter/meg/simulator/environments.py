@@ -13,6 +13,7 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError, in_a_line, require, whole
 from goalmeter._types import FloatArray
 from goalmeter.agents.environment_agents import Actor, Answer
+from goalmeter.agents.user_code import caller_guard
 from goalmeter.meg.simulator import protocol
 from goalmeter.meg.simulator.protocol import (
     END,
@@ -24,7 +25,6 @@ from goalmeter.meg.simulator.protocol import (
     Reference,
     StepOutcome,
     TabularSimulator,
-    caller_guard,
 )
 from goalmeter.meg.simulator.states import (
     COPIES,

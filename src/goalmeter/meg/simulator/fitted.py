@@ -20,6 +20,7 @@ import numpy as np
 
 from goalmeter._types import FloatArray, IntArray
 from goalmeter.agents.environment_agents import Actor, Distribution, actor_of_batch
+from goalmeter.agents.user_code import caller_guard
 from goalmeter.meg.simulator import protocol
 from goalmeter.meg.simulator.protocol import ChosenAction, Episodes, Reference, episodes_until
 from goalmeter.meg.simulator.soft_values import (
@@ -120,7 +121,7 @@ class _Particles:
                 if not episode.ended:
                     before = episode.total[which]
                     decision = simulator.reference.decision(actions[i, k])
-                    with protocol.caller_guard():
+                    with caller_guard():
                         simulator.step(episode, decision, values.horizon)
                     paid = episode.total[which] - before
                     self.weight[i] += b * paid - log_ratio[i, k]

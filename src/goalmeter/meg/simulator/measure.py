@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from goalmeter._errors import MOST_SEED, InvalidParameterError, finite, whole
 from goalmeter.agents.environment_agents import Actor, actor_of, table_actor
+from goalmeter.agents.user_code import caller_guard
 from goalmeter.meg.result import PESSIMISES
 from goalmeter.meg.simulator.collection import INTERRUPT, Collection, collect
 from goalmeter.meg.simulator.counts import Bootstrap, CountEstimate
@@ -33,7 +34,6 @@ from goalmeter.meg.simulator.guarantee import Ends, bounds_from_start, guarantee
 from goalmeter.meg.simulator.protocol import (
     Episodes,
     TabularSimulator,
-    caller_guard,
     episodes_until,
     reference_of,
     seeded_globals,

@@ -10,24 +10,19 @@ import math
 import random
 import re
 import sys
-import traceback
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from goalmeter._errors import (
-    GoalmeterError,
     InvalidParameterError,
     InvalidPolicyError,
     InvalidUtilityError,
-    MissingExtraError,
     finite,
-    in_a_line,
 )
 from goalmeter._types import AnyArray, ArrayLike, BoolArray, FloatArray, IntArray
 from goalmeter.agents.environment_agents import (
@@ -78,25 +73,6 @@ def seeded_globals(seed: int) -> Iterator[None]:
         np.random.set_state(before[1])  # noqa: NPY002
         if torch:
             torch.set_rng_state(before[2])
-
-
-# --- Guarded calls --------------------------------------------------------------------------------
-@contextmanager
-def caller_guard() -> Iterator[None]:
-    """Run a caller's code; convert all its exceptions, including SystemExit, to one error."""
-    try:
-        # Its calls of np.seterr must not affect other code.
-        with np.errstate():
-            yield
-    except (GoalmeterError, MissingExtraError, KeyboardInterrupt):
-        raise
-    except BaseException as cause:
-        place = traceback.extract_tb(cause.__traceback__)[-1]
-        raise InvalidParameterError(
-            f"the environment, the agent or a utility raised {in_a_line(cause)}; expected code "
-            f"that follows gymnasium.Env and does not exit the process (raised in "
-            f"{Path(place.filename).name}, line {place.lineno})"
-        ) from cause
 
 
 # --- References -----------------------------------------------------------------------------------

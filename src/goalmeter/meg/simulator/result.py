@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any, cast, get_args, get_origin, get_type_hints
+from typing import Any
 from uuid import uuid4
 
-from goalmeter._errors import IncompleteRunError, InvalidFileError, InvalidParameterError, shown
-from goalmeter._files import JsonFields, strict_values
+from goalmeter._errors import IncompleteRunError, InvalidFileError, InvalidParameterError
+from goalmeter._files import JsonFields, restored, strict_values
 from goalmeter.meg.simulator.states import ASSUMED, UNDECLARED
 from goalmeter.report.numbers import general, nats, percent, rationality
 from goalmeter.report.tables import html_table, one_row
@@ -22,7 +22,6 @@ NO_ESTIMATE = "no estimate"  # shown instead of an estimate
 NOT_DETERMINED = "not determined"  # shown instead of a vacuous end of an interval
 # Name of the best combination of all utilities in the results.
 COMBINATION = "best combination"
-_NOT_STORED = ("utility_function", "measurement")  # fields of a result that are not in JSON
 
 
 # --- Results --------------------------------------------------------------------------------------
@@ -110,8 +109,9 @@ class SimulatorResult(JsonFields):
         """Return the fields and derived values as JSON values; `value` is named "meg"."""
         derived = ("upper_bound", "fraction", "signed", "assumes", "not_determined")
         values = super().to_json() | {name: getattr(self, name) for name in derived}
-        plain = {name: each for name, each in values.items() if name not in _NOT_STORED}
-        return dict(strict_values({"meg": plain.pop("value"), **plain}))
+        for name in ("utility_function", "measurement"):
+            del values[name]
+        return dict(strict_values({"meg": values.pop("value"), **values}))
 
     def to_pandas(self) -> Any:
         """Return the scalar values of `to_json` as a data frame of one row."""
@@ -278,7 +278,8 @@ class Measurement(JsonFields):
     def from_json(cls, values: Any, where: str) -> Measurement:
         """Read the output of `to_json`; `where` names the file in errors."""
         try:
-            out: Measurement = _restored(cls, values)
+            results = [{"value": each["meg"], **each} for each in values["utilities"]]
+            out: Measurement = restored(cls, {**values, "utilities": results})
             call = uuid4().hex  # the results belong to one call and to no other file
             utilities = tuple(replace(each, measurement=call) for each in out.utilities)
             out = replace(out, utilities=utilities)
@@ -290,25 +291,6 @@ class Measurement(JsonFields):
                 f"{where} contains no measurement in a simulator "
                 f"({type(cause).__name__}: {cause}); measure again into another folder"
             ) from cause
-
-
-def _restored(kind: Any, value: Any) -> Any:
-    """Convert JSON values, which may have been edited, to a type; the inverse of `to_json`."""
-    if is_dataclass(kind):
-        stored = {"value": value["meg"], **value} if kind is SimulatorResult else value
-        hints = {n: hint for n, hint in get_type_hints(kind).items() if n not in _NOT_STORED}
-        return cast(type, kind)(**{n: _restored(hint, stored[n]) for n, hint in hints.items()})
-    inner = get_args(kind)
-    if type(None) in inner:
-        return None if value is None else _restored(inner[0], value)
-    if get_origin(kind) is tuple:
-        kinds = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
-        return tuple(_restored(*each) for each in zip(kinds, value, strict=True))
-    if inner:
-        return {str(name): _restored(inner[1], each) for name, each in value.items()}
-    if kind is str and not isinstance(value, str):
-        raise TypeError(f"{shown(value)} is not a string")
-    return kind(value)
 
 
 def load(run: str | Path) -> Measurement:
