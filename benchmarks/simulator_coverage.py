@@ -22,7 +22,7 @@ import goalmeter as gm
 from goalmeter._types import FloatArray
 from goalmeter.agents.environment_agents import table_actor
 from goalmeter.gridworld import key_door, maze, tabular_world
-from goalmeter.meg.simulator.collection import collect
+from goalmeter.meg.simulator.collection import Collection
 from goalmeter.meg.simulator.counts import AgentRecord, Bootstrap, CountEstimate
 from goalmeter.meg.simulator.protocol import TabularSimulator
 from goalmeter.tabular import epsilon_greedy, optimal_policy, soft_plan
@@ -159,7 +159,7 @@ def sampled(case: Case, budget: int, seed: int) -> CountEstimate | None:
     if case.known != POLICY:
         simulator.policy = lambda actor, horizon: None  # type: ignore[method-assign]
     actor = table_actor(case.policy, mdp.n_states, mdp.n_actions, horizon)
-    found = collect(simulator, actor, horizon, budget, seed)
+    found = Collection(simulator, actor, horizon, budget, seed).run()
     if not found.complete:
         return None
     agent = found.agent()

@@ -10,7 +10,7 @@ import pytest
 import goalmeter as gm
 from goalmeter._types import FloatArray
 from goalmeter.agents.environment_agents import table_actor
-from goalmeter.meg.simulator.collection import Collection, collect
+from goalmeter.meg.simulator.collection import Collection
 from goalmeter.meg.simulator.counts import AgentRecord, Bootstrap, CountTable, Models
 from goalmeter.meg.simulator.protocol import TabularSimulator
 from goalmeter.tabular import epsilon_greedy, optimal_policy, soft_plan
@@ -122,7 +122,7 @@ def collected(
 ) -> Collection:
     simulator = TabularSimulator(mdp, seed=3, restores=restores)
     actor = table_actor(policy, mdp.n_states, mdp.n_actions, mdp.horizon or 0)
-    out = collect(simulator, actor, mdp.horizon or 0, budget, 3)
+    out = Collection(simulator, actor, mdp.horizon or 0, budget, 3).run()
     assert out is not None
     return out
 
@@ -157,7 +157,7 @@ def test_more_states_than_the_budget_can_sample() -> None:
     mdp = slippery_lake()
     simulator = TabularSimulator(mdp, seed=0)
     actor = table_actor(greedy(mdp, 0.2), mdp.n_states, 4, 30)
-    assert not collect(simulator, actor, 30, 500, 0).complete
+    assert not Collection(simulator, actor, 30, 500, 0).run().complete
 
 
 @pytest.mark.parametrize("restores", [True, False])

@@ -44,14 +44,19 @@ _ROUNDS, _FREE, _MULTIPLES = 8, 0.1, (1.0, 0.3, 3.0)
 
 @dataclass
 class Collection:
-    """Counted steps of a world, and episodes of an agent in it."""
+    """Counted steps of a world, and episodes of an agent in it, within a budget of steps.
+
+    States are restored where possible: every action of every reachable state is sampled, then more
+    where the pilot's influence function says that the error of MEG is largest. Otherwise steps are
+    counted in episodes of the agent, of free choice, and of soft-optimal policies of the counts.
+    """
 
     simulator: Simulator
     actor: Actor
     horizon: int
     budget: int
     seed: int
-    report: Callable[[Collection], None]
+    report: Callable[[Collection], None] = lambda so_far: None
     steps: dict[str, int] = field(default_factory=lambda: {"agent": 0, "states": 0})
     # Draws in the pilot and in the final part.
     draws: tuple[Draws, Draws] = field(default_factory=lambda: ({}, {}))
@@ -63,6 +68,14 @@ class Collection:
     def __post_init__(self) -> None:
         self.episodes = self.simulator.play(self.actor, self.horizon, 0)
         self.steps["agent"] += self.episodes.steps
+
+    def run(self) -> Collection:
+        """Collect counts; afterwards it is `complete` unless there are too many states."""
+        try:
+            (self._from_states if self.simulator.returns_to_states else self._from_episodes)()
+        except KeyboardInterrupt:
+            self.stopped = INTERRUPT
+        return self
 
     # --- Tables -----------------------------------------------------------------------------------
     def tables(self) -> tuple[CountTable, CountTable]:
@@ -123,9 +136,8 @@ class Collection:
         return replace(known, actions=taken.reshape(n_states, n_actions).astype(float))
 
     # --- Restored states --------------------------------------------------------------------------
-    def from_states(self) -> None:
-        """Sample every action of every reachable state, unless there are too many states."""
-        self.play(_EPISODES * self.budget - self._spent)
+    def _from_states(self) -> None:
+        self._play(_EPISODES * self.budget - self._spent)
         if self._hardly_recur:
             return
         self._depth: dict[int, int] = {}
@@ -151,7 +163,7 @@ class Collection:
             self.report(self)
             more, episodes = self._allocation()
             self._draw_all(final, more)
-            self.play(episodes)
+            self._play(episodes)
             # States that were met now; their numbers of draws do not depend on any outcome.
             self._expand(final, self.budget)
         except KeyboardInterrupt:
@@ -259,7 +271,7 @@ class Collection:
         return np.repeat(by_state, table.n_actions), episode
 
     # --- Episodes ---------------------------------------------------------------------------------
-    def play(self, steps: float) -> None:
+    def _play(self, steps: float) -> None:
         """Play the agent until so many more steps."""
         parts = [self.episodes]
         try:
@@ -277,12 +289,11 @@ class Collection:
         """Play another agent; its episodes, with numbers of this turn, are only counted."""
         deque(self._played(actor, "states", steps, (turn + 1) * 2**41), maxlen=0)
 
-    def from_episodes(self) -> None:
-        """Play the agent, free choice and soft-optimal policies, unless states hardly recur."""
+    def _from_episodes(self) -> None:
         self.draws = {}, self.simulator.walked
         share, others = self.budget / (2 * _ROUNDS), self.simulator.reference.agent()
         for turn in range(_ROUNDS):
-            self.play(share)
+            self._play(share)
             self._explore(others, share, turn)
             if not turn and self._hardly_recur:
                 return
@@ -301,26 +312,3 @@ class Collection:
         idle = policies.sum(axis=2, keepdims=True) == 0
         rows = np.where(idle, 1.0 / table.n_actions, policies)
         return self.simulator.agent_by_state((1 - _FREE) * rows + _FREE / table.n_actions)
-
-
-def collect(
-    simulator: Simulator,
-    actor: Actor,
-    horizon: int,
-    budget: int,
-    seed: int,
-    report: Callable[[Collection], None] = lambda collection: None,
-) -> Collection:
-    """Collect counted steps within a budget of steps; not `complete` if there are too many states.
-
-    States are restored where possible: every action of every reachable state is sampled, then more
-    where the pilot's influence function says that the error of MEG is largest. Otherwise steps are
-    counted in episodes of the agent, of free choice, and of soft-optimal policies of the counts.
-    `report` is called with the counts so far.
-    """
-    out = Collection(simulator, actor, horizon, budget, seed, report)
-    try:
-        (out.from_states if simulator.returns_to_states else out.from_episodes)()
-    except KeyboardInterrupt:
-        out.stopped = INTERRUPT
-    return out

@@ -11,9 +11,8 @@ import numpy as np
 
 from goalmeter._types import BoolArray, FloatArray, IntArray
 
+
 # --- Counts ---------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class CountTable:
     """Counted steps of S * A pairs of a state and an action (pair s * A + a), and of starts."""
@@ -58,15 +57,10 @@ class AgentRecord:
 
 
 # --- Models ---------------------------------------------------------------------------------------
-# With a uniform reference, the soft value of a state is relative to free choice,
-#
-#     W_t(s) = log 1/A sum_a exp(E[w u + W_{t+1}(s')]),    0 after the last decision or an end,
-#
-# and MEG is the maximum of w E[sum u] - E W_0(start), concave in the weights w. Its gradient is the
-# agent's return minus that of the soft-optimal policy, its negative Hessian the covariance
-# accumulated by that policy. An action without draws in its state is excluded from all choices.
-
-
+# MEG is the maximum over the weights w of w E[sum u] - E W_0(start), with the soft value
+# W_t(s) = log 1/A sum_a exp(E[w u + W_{t+1}(s')]). It is concave. Its gradient is the return
+# of the agent minus that of the soft-optimal policy, its negative Hessian the covariance accumulated by that
+# policy. An action without draws in its state is excluded from all choices.
 class Optimum(NamedTuple):
     """MEG and its weights for R models."""
 

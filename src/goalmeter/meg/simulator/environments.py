@@ -124,7 +124,6 @@ def horizon_of(given: int | None, limit: int | None, world: str) -> int:
 
 
 def _generator_of(env: Any) -> Any:
-    """Return the bit generator of an environment's Gymnasium generator."""
     return env.unwrapped.np_random.bit_generator
 
 
@@ -165,11 +164,9 @@ class GymnasiumSimulator:
         state: str | StateOf | None = None,
         chance: str = UNDECLARED,
     ) -> None:
-        self.environment, self._seed, self.chance = env, seed, chance
-        self.utilities = utilities
-        self.reference = reference
+        self.environment, self._seed, self.chance, self.name = env, seed, chance, world_name(env)
+        self.utilities, self.reference = utilities, reference
         self.n_actions = reference.n_actions  # 0 if actions are continuous
-        self.name = world_name(env)
         self._states = States(env, state, chance)
         # Whether states have names, so that revisited ones are recognised; whether they can be
         # restored as well, or why not.
@@ -183,12 +180,11 @@ class GymnasiumSimulator:
         self._copies: list[Any] | None = []  # None if the environment cannot be copied
         # Distribution that the agent gave first in each state; its policy, if it is unique.
         self._rows: dict[int, FloatArray] = {}
-        self._differ = False
         self._policy: FloatArray | None = None
-        # Where episodes began; state of the generator after the last reset; whether one drew.
+        # Where episodes began; state of the generator after the last reset.
         self._starts: set[int] = set()
         self._last: Any = None
-        self._drew = False
+        self._differ = self._drew = False  # whether its answers differ; whether a reset drew
         self._here = UNKNOWN  # state of the decision in progress
         self.recorder: Recorder | None = None  # gets every step of an episode
         self._steps_at_random = False  # whether a recorded step used the generator
@@ -297,8 +293,7 @@ class GymnasiumSimulator:
                 # A wrapper resets with a fixed seed, so all episodes would have the same draws.
                 bits.state = fresh
             self._last = after
-        state = self._number(env, observation, info)
-        self._starts.add(state)
+        self._starts.add(state := self._number(env, observation, info))
         if self.chance == NO_CHANCE and len(self._starts) > 1:
             raise InvalidParameterError(
                 "episodes begin in different states, but chance='none' declares a deterministic "
@@ -316,19 +311,18 @@ class GymnasiumSimulator:
         bits = _generator_of(episode.env) if watched else None
         generator = bits and bits.state
         outcome, truncated, observation = self._outcome(episode.env, decision)
-        after, paid = outcome
+        (after, paid), taken = outcome, len(episode.visits)
         if self.recorder:
             self._steps_at_random |= bits is not None and bits.state != generator
-            seen, taken = episode.observation, len(episode.visits)
             action = decision.number if self.n_actions else np.ravel(decision.action)
-            self.recorder.add(seen, action, paid, observation, after == END, taken)
+            self.recorder.add(episode.observation, action, paid, observation, after == END, taken)
         episode.total = [a + b for a, b in zip(episode.total, paid, strict=True)]
         episode.information += decision.information
         episode.visits.append((episode.state, decision.number))
         if self.names_states:
             self.walked[episode.state * self.n_actions + decision.number][outcome] += 1
         episode.observation, episode.state, episode.ended = observation, after, after == END
-        taken = len(episode.visits)
+        taken += 1
         if truncated and not episode.ended and taken < horizon:
             raise InvalidParameterError(
                 f"the environment truncated an episode after {taken} decisions, but the horizon is "
@@ -336,7 +330,6 @@ class GymnasiumSimulator:
             )
 
     def _outcome(self, env: Any, decision: ChosenAction) -> tuple[StepOutcome, bool, Any]:
-        """Take a step and return its outcome, truncation and the observation."""
         observation, reward, terminated, truncated, info = env.step(decision.action)
         paid = self.utilities.pay(reward, observation, info)
         after = END if terminated else self._number(env, observation, info)

@@ -1,11 +1,8 @@
 """Estimate MEG where states do not recur: fitted soft values, checked by fresh episodes.
 
-MEG at rationality b is b times the return of the agent minus W, the expected soft value of the
-start relative to free choice. Two estimators of W must agree: a backward induction over decisions
-with a kernel regression of the recorded steps, Q_t(s, a) = E[b u + W_{t+1}(s')]; and fresh episodes
-of the policy proportional to exp Q, whose return minus relative entropy is at most W on average
-(particles that follow it, twisted sequential Monte Carlo, if no step is random). Their steps are
-added to the regression, which is repeated several times.
+Two estimators of the soft value of the start must agree: a regression of recorded steps, and fresh
+episodes of its soft policy (particles that follow it, if no step is random). Their steps are added
+to the regression, which is repeated several times.
 
 Source: docs/notes/mathematics.md, "Where states do not recur".
 """
@@ -18,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from goalmeter._types import FloatArray, IntArray
+from goalmeter._types import FloatArray
 from goalmeter.agents.environment_agents import Actor, Distribution, actor_of_batch
 from goalmeter.agents.user_code import caller_guard
 from goalmeter.meg.simulator import protocol
@@ -80,89 +77,73 @@ class _Second(NamedTuple):
         return np.asarray(values.mean(axis=1) - errors * spread / math.sqrt(len(self.values)))
 
 
-class _Particles:
-    """Groups of particles in copies of a deterministic environment, each from one start."""
+def _played_particles(
+    simulator: GymnasiumSimulator,
+    episodes: list[RunningEpisode],
+    size: int,
+    values: SoftValues,
+    column: int,
+    which: int,
+    generator: np.random.Generator,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Play groups of particles, in copies of a deterministic environment, by a soft policy.
 
-    def __init__(self, episodes: list[RunningEpisode], size: int) -> None:
-        count = len(episodes)
-        self.episodes, self.size = episodes, size
-        self.weight, self.value = np.zeros(count), np.zeros(count)
-        # Logarithm of the mean weight so far, and its relative variance.
-        self.total, self.variance = (np.zeros(count // size) for _ in range(2))
+    Return the logarithm of the mean weight of each group, the weighted mean return, and the
+    relative variance of the mean weight.
+    """
+    assert simulator.recorder is not None
+    b, flattened = values.rationalities[column], simulator.recorder.flattened
+    nothing = np.zeros(flattened(episodes[0].observation).shape)
+    weight, before = np.zeros(len(episodes)), np.zeros(len(episodes))
+    total, variance = np.zeros((2, len(episodes) // size))
+    groups = np.arange(len(episodes)).reshape(-1, size)
 
-    def play(
-        self,
-        simulator: GymnasiumSimulator,
-        values: SoftValues,
-        column: int,
-        which: int,
-        generator: np.random.Generator,
-    ) -> FloatArray:
-        """Play all episodes by a soft policy; return the weighted mean return of each group."""
-        assert simulator.recorder is not None
-        b, episodes = values.rationalities[column], self.episodes
-        nothing = np.zeros(simulator.recorder.flattened(episodes[0].observation).shape)
-        for t in range(values.horizon):
-            if all(each.ended for each in episodes):
-                break
-            seen = np.stack(
-                [
-                    nothing if each.ended else simulator.recorder.flattened(each.observation)
-                    for each in episodes
-                ]
-            )
-            value, log_ratio, actions = values.policy(seen, t, column, generator)
-            self._move_to(np.where([each.ended for each in episodes], 0.0, value))
-            source = self._resampled(generator)
-            log_ratio, actions = log_ratio[source], actions[source]
-            noise = generator.gumbel(size=log_ratio.shape)
-            for i, k in enumerate((log_ratio + noise).argmax(axis=1).tolist()):
-                episode = episodes[i]
-                if not episode.ended:
-                    before = episode.total[which]
-                    decision = simulator.reference.decision(actions[i, k])
-                    with caller_guard():
-                        simulator.step(episode, decision, values.horizon)
-                    paid = episode.total[which] - before
-                    self.weight[i] += b * paid - log_ratio[i, k]
-        self._move_to(np.zeros(len(episodes)))
-        totals = np.array([each.total[which] for each in episodes]).reshape(-1, self.size)
-        shares = [self._average(group) for group in range(len(self.total))]
-        return np.asarray((np.stack(shares) * totals).sum(axis=1))
-
-    def _move_to(self, value: FloatArray) -> None:
-        self.weight += value - self.value
-        self.value = value
-
-    def _average(self, group: int) -> FloatArray:
+    def normalised(group: int) -> FloatArray:
         """Add the mean weight of a group to its total; return its normalised weights."""
-        rows = slice(group * self.size, (group + 1) * self.size)
-        top = self.weight[rows].max()
-        relative = np.exp(self.weight[rows] - top)
-        self.total[group] += top + math.log(relative.mean())
-        self.variance[group] += (relative / relative.mean()).var(ddof=1) / self.size
-        self.weight[rows] = 0.0
+        rows = groups[group]
+        top = weight[rows].max()
+        relative = np.exp(weight[rows] - top)
+        total[group] += top + math.log(relative.mean())
+        variance[group] += (relative / relative.mean()).var(ddof=1) / size
+        weight[rows] = 0.0
         return np.asarray(relative / relative.sum())
 
-    def _resampled(self, generator: np.random.Generator) -> IntArray:
-        """Resample the groups with uneven weights; return the particle that each one copies."""
-        out = np.arange(len(self.episodes))
-        for group in range(len(self.total)):
-            rows = np.arange(group * self.size, (group + 1) * self.size)
-            relative = np.exp(self.weight[rows] - self.weight[rows].max())
-            if relative.sum() ** 2 >= (relative**2).sum() * self.size / 2:
+    for t in range(values.horizon):
+        ended = np.array([each.ended for each in episodes])
+        if ended.all():
+            break
+        seen = [nothing if each.ended else flattened(each.observation) for each in episodes]
+        value, log_ratio, actions = values.policy(np.stack(seen), t, column, generator)
+        value = np.where(ended, 0.0, value)
+        weight += value - before
+        # Resample the groups with uneven weights.
+        source = np.arange(len(episodes))
+        for group, rows in enumerate(groups):
+            relative = np.exp(weight[rows] - weight[rows].max())
+            if relative.sum() ** 2 >= (relative**2).sum() * size / 2:
                 continue
-            share = self._average(group)
             # Systematic resampling; particles that are chosen stay where they are.
-            points = (np.arange(self.size) + generator.random()) / self.size
-            chosen = np.minimum(np.searchsorted(np.cumsum(share), points), self.size - 1)
-            counts = np.bincount(chosen, minlength=self.size)
+            points = (np.arange(size) + generator.random()) / size
+            chosen = np.minimum(np.searchsorted(np.cumsum(normalised(group)), points), size - 1)
+            counts = np.bincount(chosen, minlength=size)
             lost = rows[counts == 0]
-            out[lost] = np.repeat(rows, np.maximum(counts - 1, 0))
+            source[lost] = np.repeat(rows, np.maximum(counts - 1, 0))
             for target in lost:
-                self.episodes[target] = self.episodes[out[target]].copied()
-        self.value = self.value[out]
-        return out
+                episodes[target] = episodes[source[target]].copied()
+        before, log_ratio, actions = value[source], log_ratio[source], actions[source]
+        noise = generator.gumbel(size=log_ratio.shape)
+        for i, k in enumerate((log_ratio + noise).argmax(axis=1).tolist()):
+            episode = episodes[i]
+            if not episode.ended:
+                paid = episode.total[which]
+                with caller_guard():
+                    decision = simulator.reference.decision(actions[i, k])
+                    simulator.step(episode, decision, values.horizon)
+                weight[i] += b * (episode.total[which] - paid) - log_ratio[i, k]
+    weight -= before
+    returns = np.array([each.total[which] for each in episodes])[groups]
+    shares = np.stack([normalised(group) for group in range(len(groups))])
+    return total, (shares * returns).sum(axis=1), variance
 
 
 # --- Estimate -------------------------------------------------------------------------------------
@@ -365,9 +346,9 @@ class Fitting:
             if simulator.repeats >= _PARTICLES:
                 together = simulator.begun_together(self._number, max(groups, 1), size)
                 self._number += 1
-                particles = _Particles(together, size)
-                got = particles.play(simulator, values, column, which, self._generator)
-                new, variance = particles.total, particles.variance
+                new, got, variance = _played_particles(
+                    simulator, together, size, values, column, which, self._generator
+                )
                 self._parts.append(self._recorder.taken())
                 self.steps["soft policies"] += len(self._parts[-1].action)
             else:

@@ -18,7 +18,7 @@ from goalmeter._errors import MOST_SEED, InvalidParameterError, finite, whole
 from goalmeter.agents.environment_agents import Actor, actor_of, table_actor
 from goalmeter.agents.user_code import caller_guard
 from goalmeter.meg.result import PESSIMISES
-from goalmeter.meg.simulator.collection import INTERRUPT, Collection, collect
+from goalmeter.meg.simulator.collection import INTERRUPT, Collection
 from goalmeter.meg.simulator.counts import Bootstrap, CountEstimate
 from goalmeter.meg.simulator.environments import (
     GymnasiumSimulator,
@@ -246,9 +246,9 @@ class _SimulatorMeasurement:
         if simulator.names_states:
             if simulator.why_not:
                 self._notes.append(f"steps are counted in episodes only: {simulator.why_not}")
-            collection = collect(
+            collection = Collection(
                 simulator, self._actor, self._horizon, self._budget, self._seed, self._report
-            )
+            ).run()
             self.interrupted = collection.stopped == INTERRUPT
             if collection.complete:
                 return self._counted(collection, combined, guarantee)

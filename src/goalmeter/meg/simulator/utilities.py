@@ -22,13 +22,10 @@ if TYPE_CHECKING:
     from goalmeter.meg.simulator.environments import GymnasiumSimulator
 
 # --- Named utilities -----------------------------------------------------------------------------
-# Each utility pays once per decision, from the results of `step`: the reward, or a function of the
-# observation and the info after the action. Bounds of MEG need the range of a utility; if it is not
-# given, the observed range is assumed, and a note of the result states this.
-
+# Each utility pays once per decision, from the results of `step`. Bounds of MEG need its range; if
+# it is not given, the observed range is assumed, and a note of the result states this.
 REWARD = "reward"
 UtilityFunction = Callable[[Any, Mapping[str, Any]], float]
-# Type of one utility in `from_simulator`.
 Utility = str | UtilityFunction
 _LARGEST = 1e12
 # Tolerance of bounds for rounding: of one decision, and of sums.
@@ -191,13 +188,7 @@ class LearntUtility:
             from gymnasium.spaces import flatten
 
             observation = flatten(space, observation)
-        array = np.array(observation, dtype=np.float32)
-        if not np.isfinite(array).all():
-            raise InvalidUtilityError(
-                "the features of a learnt utility are not finite; pass as features= a function of "
-                "(observation, info) with finite values"
-            )
-        return np.atleast_1d(array)
+        return np.atleast_1d(np.array(observation, dtype=np.float32))
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +216,6 @@ class FrozenUtility:
 # MEG towards u is at least E_agent[sum u] - log E_reference[exp sum u]. Adam maximises this minus
 # the later deductions of a bound (the error of the mean, and unobserved episodes of the reference):
 # without these terms the fit separates single episodes and does not generalise.
-
 # Share of the budget if a utility has no number of steps; maximum steps; minimum episodes.
 _SHARE, _MOST, _LEAST_EPISODES = 0.3, 20_000, 8
 # First episode numbers of the agent and of the reference, disjoint from those used for bounds.
@@ -242,7 +232,7 @@ def fitted_utilities(
     horizon: int,
     budget: int,
 ) -> dict[str, FrozenUtility]:
-    """Fit the learnt ones of several utilities to episodes of the agent and of its reference."""
+    """Fit learnt utilities to episodes of the agent and of its reference."""
     learnt = {name: each for name, each in several.items() if isinstance(each, LearntUtility)}
     if not learnt:
         return {}
@@ -269,8 +259,6 @@ def fitted_utilities(
         while sum(decided) < limit / 2 or len(decided) < _LEAST_EPISODES:
             decided += simulator.play(player, horizon, first + len(decided)).decisions.tolist()
     episodes, steps = (len(lengths[0]), len(lengths[1])), sum(map(sum, lengths))
-    # Without a return to states the bound adds up the largest payoffs of all decisions.
-    known = None if simulator.returns_to_states else horizon
     frozen = {}
     for name, each in learnt.items():
         features, scale = np.stack(rows[name]), np.ones(1, dtype=np.float32)
@@ -285,6 +273,8 @@ def fitted_utilities(
                 for parameter in linear.parameters():
                     torch.nn.init.zeros_(parameter)
                 module = torch.nn.Sequential(torch.nn.Flatten(), linear)
+            # Without a return to states the bound adds up the largest payoffs of all decisions.
+            known = None if simulator.returns_to_states else horizon
             _fit(each, module.eval(), scale * features, lengths, known)
         values = _outputs(module, scale * features)
         factor = 1.0 / max(float(np.abs(values).max()), 1e-12)
@@ -294,7 +284,6 @@ def fitted_utilities(
 
 
 def _outputs(module: Any, features: AnyArray) -> AnyArray:
-    """Return the outputs of a module for the features of some steps, [N]."""
     import torch
 
     with torch.no_grad():
@@ -308,10 +297,7 @@ def _fit(
     lengths: tuple[list[int], list[int]],
     horizon: int | None,
 ) -> None:
-    """Fit a module to episodes of the agent and of the reference.
-
-    `features` has all their steps in order, and `lengths` the numbers of steps of the episodes.
-    """
+    """Fit a module to the features of all steps of episodes of these lengths, in order."""
     import torch
 
     aside = torch.tensor([i % _ASIDE == 0 for part in lengths for i in range(len(part))])
@@ -342,7 +328,7 @@ def _fit(
         if not math.isfinite(loss.item()):
             raise InvalidParameterError(
                 f"the fit of a learnt utility diverged; use a smaller learning_rate than "
-                f"{options.learning_rate:g}, or features of moderate size"
+                f"{options.learning_rate:g}, or finite features of moderate size"
             )
         if current > best + 1e-4:
             best, best_weights, worse = current, copy.deepcopy(module.state_dict()), 0
