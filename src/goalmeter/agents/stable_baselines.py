@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
@@ -27,13 +28,25 @@ def installed(module: str = "stable_baselines3") -> ModuleType:
 
 
 def _generators() -> tuple[Any, Any, Any]:
-    return random.getstate(), np.random.get_state(), installed("torch").get_rng_state()  # noqa: NPY002
+    torch = sys.modules.get("torch")
+    return random.getstate(), np.random.get_state(), torch and torch.get_rng_state()  # noqa: NPY002
 
 
 def _set_generators(states: tuple[Any, Any, Any]) -> None:
     random.setstate(states[0])
     np.random.set_state(states[1])  # noqa: NPY002
-    installed("torch").set_rng_state(states[2])
+    if states[2] is not None:
+        installed("torch").set_rng_state(states[2])
+
+
+@contextmanager
+def kept_generators() -> Iterator[None]:
+    """Restore the global generators of Python, NumPy and, if it was loaded, torch afterwards."""
+    before = _generators()
+    try:
+        yield
+    finally:
+        _set_generators(before)
 
 
 @contextmanager
@@ -43,13 +56,13 @@ def borrowed_generators() -> Iterator[None]:
     With several threads the order of summation varies, and with it the last bits of a sum.
     """
     torch = installed("torch")
-    before, threads = _generators(), torch.get_num_threads()
+    threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        yield
+        with kept_generators():
+            yield
     finally:
         torch.set_num_threads(threads)
-        _set_generators(before)
 
 
 # --- Tables ---------------------------------------------------------------------------------------

@@ -177,7 +177,7 @@ class Collection:
             counts = [[each[outcome] for outcome in walked | drawn] for each in (walked, drawn)]
             new = pair in self.certain and len(counts[0]) > 1
             error = _ERROR / (2.11 * (rank + 2) * math.log(rank + 2) ** 2)  # all add up to _ERROR
-            if drawn and (new or contradict(*counts, error)):
+            if drawn and (new or contradict(counts[0], counts[1], error)):
                 state, action = divmod(pair, self.simulator.n_actions)
                 raise InvalidParameterError(
                     f"the outcomes of action {action} in state {state} differ significantly "

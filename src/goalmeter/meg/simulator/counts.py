@@ -59,8 +59,8 @@ class AgentRecord:
 # --- Models ---------------------------------------------------------------------------------------
 # MEG is the maximum over the weights w of w E[sum u] - E W_0(start), with the soft value
 # W_t(s) = log 1/A sum_a exp(E[w u + W_{t+1}(s')]). It is concave. Its gradient is the return
-# of the agent minus that of the soft-optimal policy, its negative Hessian the covariance accumulated by that
-# policy. An action without draws in its state is excluded from all choices.
+# of the agent minus that of the soft-optimal policy, its negative Hessian the covariance that this
+# policy accumulates. An action without draws in its state is excluded from all choices.
 class Optimum(NamedTuple):
     """MEG and its weights for R models."""
 

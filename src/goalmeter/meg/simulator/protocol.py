@@ -36,6 +36,7 @@ from goalmeter.agents.environment_agents import (
     first_of,
     is_box,
 )
+from goalmeter.agents.stable_baselines import kept_generators
 from goalmeter.meg.simulator.states import FROM_GENERATOR
 from goalmeter.meg.simulator.utilities import REWARD, Range, Utilities
 from goalmeter.tabular.arrays import as_floats, wrong_shape
@@ -46,8 +47,7 @@ if TYPE_CHECKING:
 
 # --- Seeds ----------------------------------------------------------------------------------------
 # No two draws share a generator, so numbers do not depend on the order or process of the draws.
-
-# Purposes of draws.
+# These are the purposes of draws.
 EPISODES, CHOICES, SUCCESSORS, GLOBAL_GENERATORS, FITTING = range(5)
 
 
@@ -59,20 +59,13 @@ def seeded(seed: int, purpose: int, *number: int) -> np.random.SeedSequence:
 @contextmanager
 def seeded_globals(seed: int) -> Iterator[None]:
     """Seed the global generators of Python, NumPy and torch within a context, then restore them."""
-    torch = sys.modules.get("torch")
-    before = random.getstate(), np.random.get_state(), torch and torch.get_rng_state()  # noqa: NPY002
     word = int(seeded(seed, GLOBAL_GENERATORS).generate_state(1)[0])
-    random.seed(word)
-    np.random.seed(word)  # noqa: NPY002
-    if torch:
-        torch.default_generator.manual_seed(word)
-    try:
+    with kept_generators():
+        random.seed(word)
+        np.random.seed(word)  # noqa: NPY002
+        if torch := sys.modules.get("torch"):
+            torch.default_generator.manual_seed(word)
         yield
-    finally:
-        random.setstate(before[0])
-        np.random.set_state(before[1])  # noqa: NPY002
-        if torch:
-            torch.set_rng_state(before[2])
 
 
 # --- References -----------------------------------------------------------------------------------
