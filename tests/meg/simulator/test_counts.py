@@ -52,7 +52,7 @@ def mouse() -> gm.TabularMDP:
 def test_the_mouse_by_hand() -> None:
     # MEG = log 2 - entropy of (0.8, 0.2), at b with e^b / (e^b + e^-b) = 0.8.
     policy = np.array([[[0.8, 0.2], [0.5, 0.5], [0.5, 0.5]]])
-    best = Models.of(exact_table(mouse()), AgentRecord(policy=policy)).maximise(ONE)
+    best = Models(exact_table(mouse()), AgentRecord(policy=policy)).maximise(ONE)
     expected = np.log(2) + 0.8 * np.log(0.8) + 0.2 * np.log(0.2)
     assert best.value[0] == pytest.approx(expected, abs=1e-12)
     assert best.weights[0, 0] == pytest.approx(np.log(2), abs=1e-6)
@@ -72,7 +72,7 @@ def test_the_true_probabilities_have_the_exact_value(name: str) -> None:
     policy = greedy(mdp, epsilon)
     exact = gm.meg.known_utility(mdp, policy).value
     stacked = policy if policy.ndim == 3 else policy[None]
-    models = Models.of(exact_table(mdp), AgentRecord(policy=stacked))
+    models = Models(exact_table(mdp), AgentRecord(policy=stacked))
     assert models.maximise(ONE).value[0] == pytest.approx(exact, abs=1e-9)
 
 
@@ -80,7 +80,7 @@ def test_an_agent_that_avoids_has_a_negative_rationality() -> None:
     mdp = gm.cliff_world(1)
     policy = np.asarray(soft_plan(mdp, -0.2).policy()[..., 0])
     exact = gm.meg.known_utility(mdp, policy)
-    best = Models.of(exact_table(mdp), AgentRecord(policy=policy)).maximise(ONE)
+    best = Models(exact_table(mdp), AgentRecord(policy=policy)).maximise(ONE)
     assert best.value[0] == pytest.approx(exact.value, abs=1e-9)
     assert best.weights[0, 0] == pytest.approx(-0.2, abs=1e-6)
 
@@ -90,9 +90,9 @@ def test_returns_suffice() -> None:
     mdp = slippery_lake()
     table, policy = exact_table(mdp), np.asarray(greedy(mdp, 0.2))
     agent = AgentRecord(policy=policy if policy.ndim == 3 else policy[None])
-    models = Models.of(table, agent)
+    models = Models(table, agent)
     returns = AgentRecord(returns=models.collected(ONE).T)
-    value = Models.of(table, returns).maximise(ONE).value[0]
+    value = Models(table, returns).maximise(ONE).value[0]
     assert value == pytest.approx(models.maximise(ONE).value[0], abs=1e-9)
 
 
@@ -101,7 +101,7 @@ def test_the_influence_is_the_derivative() -> None:
     policy = greedy(mdp, 0.2)
     agent = AgentRecord(policy=policy if policy.ndim == 3 else policy[None])
     table = exact_table(mdp)
-    models = Models.of(table, agent)
+    models = Models(table, agent)
     best = models.maximise(ONE)
     effect = models.influence(best.weights[:, 0]).outcomes
     for pair in np.flatnonzero((table.counts > 0).sum(axis=1) > 1)[:12]:
@@ -109,7 +109,7 @@ def test_the_influence_is_the_derivative() -> None:
         step, counts = 1e-6, table.counts.copy()
         counts[pair, k] += step
         counts[pair, other] -= step
-        value = Models.of(replace(table, counts=counts), agent).maximise(ONE).value[0]
+        value = Models(replace(table, counts=counts), agent).maximise(ONE).value[0]
         slope = (value - best.value[0]) / step
         assert slope == pytest.approx(effect[pair, k] - effect[pair, other], rel=1e-3, abs=1e-4)
 
@@ -197,7 +197,7 @@ def test_untried_actions_are_excluded_and_reported() -> None:
     assert estimate.interval is None
     # A state without any tried action has the value of free choice.
     counts[:4] = 0.0
-    assert Models.of(replace(table, counts=counts), agent).maximise(ONE).value[0] == 0
+    assert Models(replace(table, counts=counts), agent).maximise(ONE).value[0] == 0
 
 
 def test_differences_and_the_best_combination() -> None:

@@ -252,7 +252,7 @@ class Collection:
 
     def _variance(self, table: CountTable, agent: AgentRecord) -> tuple[FloatArray, float]:
         """Return the variance per draw of each pair and per episode, over all utilities."""
-        models, n_utilities = Models.of(table, agent), table.paid.shape[2]
+        models, n_utilities = Models(table, agent), table.paid.shape[2]
         pairs, episode = np.zeros(len(table.certain)), 0.0
         for direction in np.eye(n_utilities)[..., None]:
             weights = direction[:, 0] * models.maximise(direction).weights[0]
@@ -304,7 +304,7 @@ class Collection:
     def _soft(self, turn: int) -> Actor:
         """Return a soft-optimal policy of the counts, mixed with free choice."""
         table, agent = self.table, self.agent()
-        models, n_utilities = Models.of(table, agent), table.paid.shape[2]
+        models, n_utilities = Models(table, agent), table.paid.shape[2]
         direction = np.eye(n_utilities)[:, [turn % n_utilities]]
         weights = direction * models.maximise(direction).weights
         weights *= _MULTIPLES[turn % len(_MULTIPLES)]

@@ -82,42 +82,14 @@ _FARTHEST, _MOST_DAMPING, _MOST_STEPS = 1e6, 1e8, 200
 
 
 class Models:
-    """R transition models with the outcomes of one table, and the agent's policy in each."""
+    """The model of the observed frequencies, R = 1, or R = n models of resampled counts.
 
-    # `shares` [K, P, R] and `starts` [S, R or 1] are probabilities, `policy` [T, S, A, R or 1] is
-    # the agent's; if only its returns are known, `returns` [U, R].
+    They have the outcomes of one table, and each has the agent's policy in it, or its returns.
+    """
 
     def __init__(
-        self,
-        table: CountTable,
-        shares: FloatArray,
-        starts: FloatArray,
-        policy: FloatArray | None,
-        returns: FloatArray | None,
+        self, table: CountTable, agent: AgentRecord, n: int = 0, seed: int | Sequence[int] = 0
     ) -> None:
-        self.table, self._returns, self.n = table, returns, shares.shape[-1]
-        self.starts = np.broadcast_to(starts, (table.n_states, self.n))
-        self._shape = table.n_states, table.n_actions
-        self.tried = (table.total > 0).reshape(self._shape)[..., None]
-        self._left_out = np.log(np.maximum(self.tried.sum(axis=1), 1))
-        # Outcomes by their place k: pairs that have one, its next state, and its share.
-        self._parts = []
-        for k in range(table.counts.shape[1]):
-            rows = np.flatnonzero((shares[k] > 0).any(axis=1))
-            self._parts.append((rows, table.after[rows, k], shares[k, rows]))
-        self.payoff = np.einsum("kpr,pku->pur", shares, table.paid)
-        self.policy = None
-        if policy is not None:
-            kept = policy * self.tried
-            total = kept.sum(axis=2, keepdims=True)
-            kept = np.divide(kept, total, out=np.zeros_like(kept), where=total > 0)
-            self.policy = np.broadcast_to(kept, (*kept.shape[:3], self.n))
-
-    @classmethod
-    def of(
-        cls, table: CountTable, agent: AgentRecord, n: int = 0, seed: int | Sequence[int] = 0
-    ) -> Models:
-        """Return the model of the observed frequencies, or n models of resampled counts."""
         generator = np.random.default_rng(seed)
 
         def shares(counts: FloatArray) -> FloatArray:
@@ -130,24 +102,37 @@ class Models:
             drawn = generator.multinomial(total.astype(int), rates, size=(n, len(total)))
             return np.asarray(drawn.T / np.maximum(total, 1.0)[:, None])
 
+        self.table, self.n, self._shape = table, max(n, 1), (table.n_states, table.n_actions)
         outcomes = (table.counts / np.maximum(table.total, 1.0)[:, None]).T
-        outcomes = np.repeat(outcomes[..., None], max(n, 1), axis=2)
+        outcomes = np.repeat(outcomes[..., None], self.n, axis=2)
         outcomes[:, table.random] = shares(table.counts[table.random])
-        starts, policy, returns = shares(table.starts[None])[:, 0], None, None
-        if agent.policy is not None:
-            policy = agent.policy[..., None]
-        elif agent.actions is not None:
+        starts, self.policy, self._returns = shares(table.starts[None])[:, 0], None, None
+        self.tried = (table.total > 0).reshape(self._shape)[..., None]
+        self._left_out = np.log(np.maximum(self.tried.sum(axis=1), 1))
+        policy = None if agent.policy is None else agent.policy[..., None]
+        if policy is None and agent.actions is not None:
             taken = agent.actions.sum(axis=1)[:, None, None] > 0
             rates = shares(agent.actions).swapaxes(0, 1)
             policy = np.where(taken, rates, 1.0 / table.n_actions)[None]
+        if policy is not None:
+            kept = policy * self.tried
+            total = kept.sum(axis=2, keepdims=True)
+            kept = np.divide(kept, total, out=np.zeros_like(kept), where=total > 0)
+            self.policy = np.broadcast_to(kept, (*kept.shape[:3], self.n))  # [T, S, A, R]
         elif agent.returns is not None:
             weights = shares(np.ones((1, len(agent.returns))))[:, 0]
-            returns = agent.returns.T @ weights
+            self._returns = agent.returns.T @ weights  # [U, R]
             if agent.began is not None:
                 # The start of an episode and its return are resampled together.
                 starts = np.zeros_like(starts)
                 np.add.at(starts, agent.began, weights)
-        return cls(table, outcomes, starts, policy, returns)
+        self.starts = np.broadcast_to(starts, (table.n_states, self.n))
+        # Outcomes by their place k: pairs that have one, its next state, and its share.
+        self._parts = []
+        for k in range(table.counts.shape[1]):
+            rows = np.flatnonzero((outcomes[k] > 0).any(axis=1))
+            self._parts.append((rows, table.after[rows, k], outcomes[k, rows]))
+        self.payoff = np.einsum("kpr,pku->pur", outcomes, table.paid)
 
     def expect(self, values: FloatArray) -> FloatArray:
         """Return the expectation of values [S + 1, ..., R] after each pair, [P, ..., R]."""
@@ -388,7 +373,7 @@ class Bootstrap:
         resamples: int = RESAMPLES,
     ) -> None:
         self._table, self._agent, self._length = table, agent, length
-        self._base, self._seed = Models.of(table, agent), seed
+        self._base, self._seed = Models(table, agent), seed
         known = agent.policy is not None and (table.starts > 0).sum() == 1
         self._n = 0 if known and not table.random.size else resamples
 
@@ -400,7 +385,7 @@ class Bootstrap:
         paid = np.zeros(0, dtype=bool)
         for start in range(0, self._n, part):
             n = min(part, self._n - start)
-            models = Models.of(self._table, self._agent, n, (self._seed, start))
+            models = Models(self._table, self._agent, n, (self._seed, start))
             more = models.maximise(directions, best.weights[:, 0], _RESOLUTION).value
             resampled = np.append(resampled, more)
             paid = np.append(paid, (more > 0) | models.collected(directions).any(axis=0))

@@ -14,6 +14,7 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,7 +28,6 @@ from goalmeter._errors import (
 from goalmeter._types import AnyArray, ArrayLike, BoolArray, FloatArray, IntArray
 from goalmeter.agents.environment_agents import (
     Actor,
-    Answer,
     Distribution,
     GaussianAnswer,
     actor_of_rows,
@@ -93,9 +93,8 @@ class FreeChoice:
     def agent(self) -> Actor:
         """Return the reference as an agent."""
         row = Distribution.of(np.full(self.n_actions, 1.0 / self.n_actions))
-        answer: Answer = lambda observation, decision: row  # noqa: E731
         table = row.row[None, None]
-        return Actor(self.name, lambda generator: answer, is_function=True, table=table)
+        return Actor(self.name, lambda rng: lambda seen, t: row, is_function=True, table=table)
 
     def decide(self, answer: Any, generator: np.random.Generator, name: str) -> ChosenAction:
         """Return the decision of an answer; draw it if necessary."""
@@ -142,20 +141,14 @@ class BoxReference:
 
     def agent(self) -> Actor:
         """Return the reference as an agent."""
-
-        def begin(generator: np.random.Generator) -> Answer:
-            return lambda observation, decision: self.draw(generator)
-
-        return Actor(self.name, begin, is_function=True)
+        return Actor(self.name, lambda rng: lambda seen, t: self.draw(rng), is_function=True)
 
     def decide(self, answer: Any, generator: np.random.Generator, name: str) -> ChosenAction:
         """Return the decision of an answer, clipped to the box; draw it if necessary."""
         if isinstance(answer, ChosenAction):
             return answer
         if isinstance(answer, GaussianAnswer):
-            answer = generator.normal(
-                *(np.broadcast_to(x, self.shape) for x in (answer.mean, answer.std))
-            )
+            answer = generator.normal(answer.mean, answer.std, self.shape)
         array = np.asarray(answer, dtype=np.float64)
         if array.shape != self.shape or not np.isfinite(array).all():
             raise InvalidPolicyError(
@@ -193,24 +186,16 @@ def reference_of(given: Any, space: Any) -> Reference:
         return FreeChoice(n_actions, first_of(space))
     low, high = (np.asarray(end, dtype=np.float64).ravel() for end in (space.low, space.high))
     if given == "uniform" and np.isfinite([low, high]).all():
-        return BoxReference(
-            space,
-            given,
-            lambda rng: rng.uniform(space.low, space.high),
-            lambda share: low + (high - low) * share,
-        )
+        uniform = partial(np.random.Generator.uniform, low=space.low, high=space.high)
+        return BoxReference(space, given, uniform, lambda share: low + (high - low) * share)
     if isinstance(given, str) and (match := _GAUSSIAN.fullmatch(given)):
+        from scipy.special import ndtri
+
         scale = finite(float(match[1]), "SCALE of the reference", least=1e-12, most=1e12)
         centre = finite(float(match[2] or 0), "CENTRE of the reference", least=-1e12, most=1e12)
-
-        def quantile(share: FloatArray) -> FloatArray:
-            from scipy.special import ndtri
-
-            return np.asarray(np.clip(centre + scale * ndtri(share), low, high))
-
-        return BoxReference(
-            space, given, lambda rng: rng.normal(centre, scale, space.shape), quantile
-        )
+        normal = partial(np.random.Generator.normal, loc=centre, scale=scale, size=space.shape)
+        quantile = lambda share: np.clip(centre + scale * ndtri(share), low, high)  # noqa: E731
+        return BoxReference(space, given, normal, quantile)
     if hasattr(given, "draw") and hasattr(given, "name"):
         return BoxReference(space, given.name, given.draw, getattr(given, "quantile", None))
     raise InvalidParameterError(
@@ -223,9 +208,7 @@ def reference_of(given: Any, space: Any) -> Reference:
 
 # --- Protocol -------------------------------------------------------------------------------------
 # A simulator plays episodes of an agent (`play`), and samples single steps from states that it
-# reached (`draw`) if these can be restored. Its states are numbered from 0 in the order in which
-# they were reached.
-
+# reached (`draw`) if these can be restored. States are numbered from 0 as they are reached.
 END = -1  # number of the state in which an episode has ended
 UNKNOWN = -2  # number of a state if states have no names
 
