@@ -220,7 +220,6 @@ class GymnasiumSimulator:
         envs = self._environments(min(steps // horizon, _TOGETHER) if actor.batch else 1)
         keys = [(number, i) if i else (number,) for i in range(len(envs))]
         episodes = [self.begun(env, actor, *key) for env, key in zip(envs, keys, strict=True)]
-        starts = [each.state for each in episodes]
         going = episodes
         for t in range(horizon):
             if actor.batch is not None:
@@ -244,7 +243,7 @@ class GymnasiumSimulator:
             returns=np.array([each.total for each in episodes]),
             decisions=np.array([len(each.visits) for each in episodes]),
             information=np.array([each.information for each in episodes]),
-            starts=np.array(starts),
+            starts=np.array([each.visits[0][0] for each in episodes]),
             visits=np.array(visits, dtype=np.int64).reshape(-1, 2),
         )
 

@@ -340,26 +340,24 @@ class Fitting:
         groups = min(simulator.repeats // size, math.ceil(episodes / size))
         policy = _soft_policy(values, column, self._recorder, simulator.reference)
         first = len(self._parts)
-        totals, returns, variances = (np.zeros(0) for _ in range(3))
-        left = steps
-        while left > 0 or len(totals) < least:
+        found, left = list[tuple[FloatArray, ...]](), steps
+        while left > 0 or sum(len(each) for each, *_ in found) < least:
             if simulator.repeats >= _PARTICLES:
                 together = simulator.begun_together(self._number, max(groups, 1), size)
                 self._number += 1
-                new, got, variance = _played_particles(
-                    simulator, together, size, values, column, which, self._generator
+                found.append(
+                    _played_particles(
+                        simulator, together, size, values, column, which, self._generator
+                    )
                 )
                 self._parts.append(self._recorder.taken())
                 self.steps["soft policies"] += len(self._parts[-1].action)
             else:
                 played = self._play(policy, left, "soft policies")
                 got = played.returns[:, which]
-                new, variance = b * got - played.information, np.zeros(len(got))
+                found.append((b * got - played.information, got, np.zeros(len(got))))
             left -= len(self._parts[-1].action)
-            totals, returns, variances = (
-                np.concatenate(pair)
-                for pair in ((totals, new), (returns, got), (variances, variance))
-            )
+        totals, returns, variances = map(np.concatenate, zip(*found, strict=True))
         starts = np.concatenate([part.starts for part in self._parts[first:]])
         # The logarithm of an unbiased estimate is too low by half its relative variance.
         shortfall = 0.5 * float(variances.mean())
