@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chi2, t
 
 from goalmeter.statistics import likelihood_ratio_test, percentile_interval
-from goalmeter.statistics.intervals import _SHARES, lower_limit, upper_limit
+from goalmeter.statistics.intervals import _SHARES, contradict, lower_limit, upper_limit
 
 
 def test_one_share_by_hand() -> None:
@@ -117,3 +117,13 @@ def test_unequal_weights_are_matched_in_mean_and_variance() -> None:
     for share in (0.5, 0.9, 0.95, 0.99):
         p = likelihood_ratio_test(np.quantile(sums, share), np.eye(3), np.diag(w)).p_value
         assert p == pytest.approx(1 - share, abs=0.02)
+
+
+def test_samples_of_one_distribution_contradict_it_rarely() -> None:
+    rng, p = np.random.default_rng(0), [0.6, 0.3, 0.1]
+    first, second = (rng.multinomial(n, p, size=2_000).tolist() for n in (30, 200))
+    refused = [contradict(a, b, 0.1) for a, b in zip(first, second, strict=True)]
+    assert np.mean(refused) <= 0.1
+    assert contradict([40, 0, 0], [0, 0, 40], 1e-4) and contradict([300, 100], [100, 300], 1e-4)
+    # An outcome that only one of them has, once, may have been missed by the other.
+    assert not contradict([20, 1], [20, 0], 0.01)
