@@ -107,11 +107,9 @@ class Utilities:
 
 def utilities_by_name(utility: Any) -> dict[str, Any]:
     """Return the requested utilities by name."""
+    if utility == {}:
+        raise InvalidParameterError("utility is empty, expected at least one utility")
     if isinstance(utility, Mapping):
-        if not utility:
-            raise InvalidParameterError(
-                "utility is an empty dictionary, expected at least one utility"
-            )
         return dict(utility)
     plain = "learnt" if isinstance(utility, LearntUtility) else "utility"
     name = utility if isinstance(utility, str) else getattr(utility, "__name__", plain)
@@ -135,25 +133,24 @@ def named_utilities(several: Mapping[str, Utility], bounds: Any = None) -> Utili
 
 def ranges_of(names: Iterable[str], bounds: Any) -> dict[str, Range]:
     """Validate the given ranges and return them by name."""
-    known = list(names)
+    known, out = list(names), {}
     given = bounds if isinstance(bounds, Mapping) else dict.fromkeys(known, bounds)
-    if unknown := [name for name in given if name not in known]:
-        raise InvalidParameterError(
-            f"bounds are given for {unknown[0]!r}, expected one of {', '.join(known)}"
-        )
-    return {name: _range(name, value) for name, value in given.items() if value is not None}
-
-
-def _range(name: str, value: Any) -> Range:
-    ends = tuple(value) if isinstance(value, (tuple, list)) else ()
-    numbers = [finite(end, f"bounds of {name!r}", least=-_LARGEST, most=_LARGEST) for end in ends]
-    out = Range(*numbers[:4])
-    if len(numbers) not in (2, 4) or out.low > out.high or not out.least <= 0 <= out.most:
-        raise InvalidParameterError(
-            f"bounds of {name!r} are {value!r}, expected (low, high) of one decision with low <= "
-            f"high, or (low, high, least, most) with the bounds of the total from any state on, "
-            f"least <= 0 <= most"
-        )
+    for name, value in given.items():
+        if name not in known:
+            raise InvalidParameterError(
+                f"bounds are given for {name!r}, expected one of {', '.join(known)}"
+            )
+        if value is None:
+            continue
+        ends, what = tuple(value) if isinstance(value, (tuple, list)) else (), f"bounds of {name!r}"
+        numbers = [finite(end, what, least=-_LARGEST, most=_LARGEST) for end in ends]
+        out[name] = each = Range(*numbers[:4])
+        if len(numbers) not in (2, 4) or each.low > each.high or not each.least <= 0 <= each.most:
+            raise InvalidParameterError(
+                f"{what} are {value!r}, expected (low, high) of one decision with low <= high, or "
+                f"(low, high, least, most) with the bounds of the total from any state on, "
+                f"least <= 0 <= most"
+            )
     return out
 
 
