@@ -140,8 +140,11 @@ class UserCode:
 
 
 @contextmanager
-def caller_guard() -> Iterator[None]:
-    """Run a caller's code; convert all its exceptions, including SystemExit, to one error."""
+def caller_guard(spelled: str = "") -> Iterator[None]:
+    """Run a caller's code; convert all its exceptions, including SystemExit, to one error.
+
+    The code is that of FILE.py:NAME, or that of an environment, an agent and utilities.
+    """
     try:
         # Its calls of np.seterr must not affect other code.
         with np.errstate():
@@ -149,6 +152,11 @@ def caller_guard() -> Iterator[None]:
     except (GoalmeterError, MissingExtraError, KeyboardInterrupt):
         raise
     except BaseException as cause:
+        if spelled:
+            where = line_of(cause, Path(spelled.rpartition(":")[0]).resolve())
+            name, words = type(cause).__name__, in_a_line(cause)
+            said = words if words.startswith(name) else f"{name}: {words}"
+            raise InvalidParameterError(f"{spelled} fails{where}: {said}; mend it") from cause
         place = traceback.extract_tb(cause.__traceback__)[-1]
         raise InvalidParameterError(
             f"the environment, the agent or a utility raised {in_a_line(cause)}; expected code "

@@ -13,7 +13,7 @@ from typing import Any
 from goalmeter._errors import MOST_SECONDS, InvalidParameterError
 from goalmeter._options import given, optional, options_in
 from goalmeter.agents import Ability, agent, listed_names
-from goalmeter.agents.user_code import UserCode, guarded
+from goalmeter.agents.user_code import UserCode, caller_guard
 from goalmeter.commands.declare import RunOptions, Tell, argument, command, option
 from goalmeter.commands.outcome import Outcome, planned
 from goalmeter.navigation import suite_named, suite_names
@@ -130,7 +130,8 @@ def _recorded(o: _NavigateOptions, tell: Tell) -> Outcome:
     records = read_walks(o.walks)
     if o.converter is not None:
         convert = UserCode().member(o.converter, "converter")
-        records = guarded(lambda path: [*convert(path)], o.converter)(o.walks)
+        with caller_guard(o.converter):
+            records = iter([*convert(o.walks)])
     options = {n: value for n in _OF_WALKS if (value := getattr(o, n, None)) is not None}
     try:
         result = from_walks(records, o.agent or "recorded", **options, progress=tell)

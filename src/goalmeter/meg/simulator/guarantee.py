@@ -1,7 +1,7 @@
 """Finite-sample bounds of MEG from counts of outcomes in two independent halves, or from episodes.
 
-Derivation and assumptions: `docs/notes/mathematics.md`. The first half of the draws determines the sizes
-of the second and all other choices; nothing is assumed about outcomes that were not observed.
+Derivation and assumptions: `docs/notes/mathematics.md`. The first half of the draws determines the
+sizes of the second and all other choices; nothing is assumed about unobserved outcomes.
 """
 
 from __future__ import annotations

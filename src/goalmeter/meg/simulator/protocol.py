@@ -132,7 +132,7 @@ class BoxReference:
         self,
         space: Any,
         name: str,
-        draw: Callable[[np.random.Generator], FloatArray],
+        draw: Callable[[np.random.Generator], Any],
         quantile: Callable[[FloatArray], FloatArray] | None = None,
     ) -> None:
         # `quantile` maps the unit cube to actions with this density, [..., k] to [..., k].
@@ -148,7 +148,8 @@ class BoxReference:
         if isinstance(answer, ChosenAction):
             return answer
         if isinstance(answer, GaussianAnswer):
-            answer = generator.normal(answer.mean, answer.std, self.shape)
+            mean, std = np.asarray(answer.mean, float), np.asarray(answer.std, float)
+            answer = generator.normal(mean, std, self.shape)
         array = np.asarray(answer, dtype=np.float64)
         if array.shape != self.shape or not np.isfinite(array).all():
             raise InvalidPolicyError(
