@@ -19,9 +19,7 @@ say = Texts(
     "meg",
     {
         "ends": lambda result: result.ends_in_words(nats),
-        "guaranteed": lambda result: (
-            result.guaranteed and result.ends_in_words(nats, result.guaranteed)
-        ),
+        "guaranteed": lambda r: r.guaranteed and r.ends_in_words(nats, r.guaranteed),
         "scale": lambda result: NO_MAXIMUM if result.maximum is None else "",
         "reference": lambda result: result.reference if result.maximum is None else "",
         "avoids": lambda result: ", by avoiding it (negative rationality)" * (result.signed < 0),
