@@ -1,57 +1,125 @@
-"""The ledger as a page of documentation: a summary by verdict, then a table for each source.
+"""The ledger as a page of documentation, with a CSV file of everything that is known of each row.
 
-python -m replications.ledger.page > docs/ledger.md
+python -m replications.ledger.page docs    # writes docs/ledger.md and docs/results/ledger.csv
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import math
+import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
-from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
-from goalmeter.statistics import Verdict
+from goalmeter.report import write_text
 from replications import ledger
 from replications.common import FEWEST, Interval
 from replications.ledger import Margin, Number, load, margins, say
 
+PAGE, DATA = "ledger.md", "results/ledger.csv"
 # Column of the summary -> the verdicts that it counts.
 _COLUMNS: dict[str, list[str]] = say.declared("verdicts")
 _COUNTED = {verdict: column for column, verdicts in _COLUMNS.items() for verdict in verdicts}
+NumberedRow = tuple[int, Number]
+_DIGITS = 5  # significant ones of a number of ours that is not an average
 
 
 def markdown(rows: Sequence[Number], known: Sequence[Margin]) -> str:
     """Return the ledger as a page of documentation."""
-    names = say.declared("experiments")
+    papers = say.declared("papers")
     counts: dict[str, Counter[str]] = {}
     for row in rows:
-        name = names[row.id.partition("/")[0]]
+        name = say.declared("experiments")[_experiment(row)]
         counts.setdefault(name, Counter())[_COUNTED[row.counted]] += 1
-    total = counts["all"] = sum(counts.values(), Counter())
-    texts = say(
-        "page",
-        rows=len(rows),
-        not_yet=total[ledger.NOT_YET],
-        not_run=total[ledger.NOT_RUN],
-        as_printed=ledger.AS_PRINTED,
-        holds=ledger.HOLDS.capitalize(),
-        untold=str(Verdict.UNTOLD).capitalize(),
-        fewest=FEWEST,
-    )
+    counts["all"] = sum(counts.values(), Counter())
+    numbered = list(enumerate(rows, 1))
+    values: dict[str, Any] = {"n": len(rows), "data": DATA, "few": FEWEST, "total": counts["all"]}
+    texts = say("page", **values)
     counted = ((n, {c: of[c] for c in _COLUMNS} | {"all": of.total()}) for n, of in counts.items())
     within = ((f"±{margin.within:g} {margin.unit}".rstrip(), margin) for margin in known)
     lines = [*texts["head"], *_table("summary", counted)]
-    lines += [*texts["rules"], *_table("margins", within)]
-    # Neighbouring rows that share these stand in one table, below one source and command.
-    shared = attrgetter("quantity", "source", "command", "relation")
-    for (quantity, source, command, relation), group in groupby(rows, key=shared):
-        how = f"Command: `{command}`." if command else "Not computed yet, by any command."
-        title = f"## {quantity[0].upper()}{quantity[1:]}"
-        table = _table("estimates" if relation == "estimate" else "numbers", map(_values, group))
-        lines += ["", title, "", f"Source: {source}. {how}", "", *table]
-    return "\n".join(lines) + "\n"
+    for name, paper in papers.items():
+        of_paper = [(n, r) for n, r in numbered if _experiment(r) in paper["experiments"]]
+        if of_paper:
+            summary = say.filled(paper["summary"], values | _tallies(r for _, r in of_paper))
+            lines += ["", f"## {name}", "", *(f"- {point}" for point in summary)]
+            lines += [*_tables(of_paper), *_details(of_paper)]
+    return "\n".join([*lines, *texts["rules"], *_table("margins", within), ""])
+
+
+def _experiment(row: Number) -> str:
+    return row.id.partition("/")[0]
+
+
+def _tallies(rows: Iterable[Number]) -> dict[str, Any]:
+    """Count the rows of a paper by verdict and experiment, for its summary."""
+    of: dict[str, Counter[str]] = {"all": Counter()}
+    for row in rows:
+        parts = row.id.split("/")
+        for name in ("all", parts[0], "/".join(parts[:3])):
+            of.setdefault(name, Counter()).update([row.counted, "total"])
+    return {"of": of}
+
+
+def _tables(numbered: Sequence[NumberedRow]) -> Iterator[str]:
+    """A table for neighbouring rows of one quantity."""
+    for quantity, group in groupby(numbered, key=lambda each: each[1].quantity):
+        yield from ("", f"### {quantity[0].upper()}{quantity[1:]}", "")
+        yield from _table("numbers", (_values(*each) for each in group))
+
+
+def _details(numbered: Sequence[NumberedRow]) -> Iterator[str]:
+    """Sources, commands, remarks and inconclusive differences of a paper, by row."""
+    first, last = numbered[0][0], numbered[-1][0]
+    yield from ("", f"<details><summary>{say.line('details', first=first, last=last)}</summary>")
+    yield from (
+        "",
+        *_table("commands", _by_rows(numbered, lambda row: [(row.source, row.command)])),
+    )
+    remarks = _by_rows(numbered, lambda row: [*row.remarks, *([row.needs] if row.needs else ())])
+    yield from ("", *(f"- *{rows}*: {remark}" for rows, remark in remarks))
+    undecided = [
+        (n, row, row.difference_interval(row.theirs)) for n, row in numbered if row.undecided
+    ]
+    differences = [
+        {
+            "n": n,
+            "row": row,
+            "now": _ends(now),
+            "exact": _ends(row.if_exact.difference_interval(row.theirs)),
+        }
+        for n, row, now in undecided
+        if now is not None
+    ]
+    if differences:
+        yield from ("", say.line("undecided"), "", *_table("differences", differences))
+    yield from ("", "</details>")
+
+
+def _by_rows(
+    numbered: Sequence[NumberedRow], texts_of: Callable[[Number], Iterable[Any]]
+) -> list[tuple[str, Any]]:
+    """Return each text of some rows once, behind the numbers of its rows."""
+    rows: dict[Any, list[int]] = {}
+    for n, row in numbered:
+        for text in texts_of(row):
+            rows.setdefault(text, []).append(n)
+    return [(_runs(of), text) for text, of in rows.items()]
+
+
+def _runs(numbers: Sequence[int]) -> str:
+    """Return increasing numbers as text: 1–3, 5."""
+    runs: list[list[int]] = []
+    for n in numbers:
+        if runs and n == runs[-1][-1] + 1:
+            runs[-1].append(n)
+        else:
+            runs.append([n])
+    return ", ".join(f"{run[0]}–{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
 
 
 def _table(entry: str, rows: Iterable[Any]) -> list[str]:
@@ -63,29 +131,89 @@ def _table(entry: str, rows: Iterable[Any]) -> list[str]:
     return [head, f"|{'|'.join(rules)}|", *body]
 
 
-def _values(row: Number) -> dict[str, Any]:
-    # The verdict on an estimate has its z; where the print is a mistake, there is that on it, too.
-    z = "" if math.isnan(row.z) else f", z = {row.z:+.2f}"
-    verdict = f"{row.verdict}{z}"
-    if row.corrected is not None and z:
-        verdict = f"their data: {verdict}; the print: {row.verdict_on_print}"
-    data = "" if row.corrected is None else f" (their data: {row.corrected:+.6f})"
+def _values(n: int, row: Number) -> dict[str, Any]:
+    data = "" if row.corrected is None else say.line("data", value=row.corrected)
+    theirs = row.published_interval
     return {
-        "row": row,
-        "printed": row.published + data,
-        "theirs": _ends(row.published_interval),
-        "interval": _ends(row.interval),
-        "verdict": verdict,
-        "remark": f"{row.remark} {row.found}".strip(),
-    } | {n: getattr(row, n) if row.ran else None for n in ("ours", "error", "seeds", "tolerance")}
+        "n": n,
+        "setting": row.setting,
+        "published": row.published + data + (f" [{_ends(theirs)}]" if theirs else ""),
+        "ours": _ours(row) if row.ran else None,
+        "verdict": _verdict(row),
+        "new_mazes": say.line("new_mazes", row=row) if row.on_new_mazes else None,
+    }
 
 
-def _ends(interval: Interval | None) -> str | None:
-    return None if interval is None else f"{interval[0]:g} to {interval[1]:g}"
+def _ours(row: Number) -> str:
+    if row.relation == "estimate":
+        return say.line("estimate", row=row)
+    value = f"{row.ours:.{_DIGITS}g}"
+    return value if row.interval is None else f"{row.ours:.4g} [{_ends(row.interval)}]"
+
+
+def _verdict(row: Number) -> str:
+    """The verdict, why there is none, and where the print is a mistake the verdict on it."""
+    verdict = row.verdict
+    if row.undecided:
+        verdict += ": " + say.declared("undecided")[row.undecided]
+    if not row.ran or not row.verdict_on_print:
+        return verdict
+    return say.line("misprint", row=row, verdict=verdict)
+
+
+def _ends(interval: Interval | None) -> str:
+    return "" if interval is None else ", ".join(f"{end:.3g}" for end in interval)
+
+
+# --- The data -------------------------------------------------------------------------------------
+def csv_text(rows: Sequence[Number]) -> str:
+    """Return every row with all its fields and verdicts as CSV."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, _FIELDS, lineterminator="\n")
+    writer.writeheader()
+    for n, row in enumerate(rows, 1):
+        fields = {name: getattr(row, name) for name in _FIELDS if hasattr(row, name)}
+        fields |= {
+            "row": n,
+            "remarks": " ".join(row.remarks),
+            "margin": None if row.margin is None else row.margin.within,
+            "difference": row.difference_interval(row.theirs) if row.ran else None,
+        }
+        writer.writerow({name: _cell(value) for name, value in fields.items()})
+    return out.getvalue()
+
+
+_FIELDS = (
+    *("row", "id", "quantity", "setting", "published", "published_interval", "published_error"),
+    *("published_seeds", "corrected", "ours", "interval", "error", "seeds", "difference", "z"),
+    *("margin", "verdict", "verdict_on_print", "undecided", "on_new_mazes", "cells", "errors"),
+    *(
+        "ours_by_maze",
+        "relation",
+        "tolerance",
+        "cost",
+        "command",
+        "needs",
+        "source",
+        "remarks",
+        "found",
+    ),
+)
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return " ".join(f"{number:.6g}" for number in value)
+    missing = value is None or (isinstance(value, float) and math.isnan(value))
+    return "" if missing else value
+
+
+def write(folder: str | Path) -> None:
+    """Write the page and its data into a folder of documentation."""
+    rows = load()
+    write_text(Path(folder) / PAGE, markdown(rows, margins()))
+    write_text(Path(folder) / DATA, csv_text(rows))
 
 
 if __name__ == "__main__":
-    import sys
-
-    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # whatever the locale is
-    sys.stdout.write(markdown(load(), margins()))
+    write(*sys.argv[1:])

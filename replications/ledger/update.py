@@ -2,8 +2,9 @@
 
     python -m replications.ledger.update NAME RESULTS.json [LEDGER.toml]
 
-RESULTS.json is what `goalmeter replicate NAME --out OUT` wrote to OUT/results.json. Remarks and all
-other rows stay as they are. Then make the page: python -m replications.ledger.page > docs/ledger.md
+RESULTS.json is what `goalmeter replicate NAME --out OUT` wrote to OUT/results.json. Remarks, rows of
+other commands and all other rows stay as they are. Then write the page:
+python -m replications.ledger.page docs
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ def updated(text: str, name: str, results: Mapping[str, Any]) -> tuple[str, list
         raise InvalidFileError(say.sentence("refused", "results", name=name, **given))
     written = []
     for row in load(f"{name}/"):
+        # Another command made the numbers of the other rows, from other grids.
+        if f"goalmeter replicate {name}" not in row.command:
+            continue
         values = study_of(name).ledger_values(row, results)
         if values is not None:
             text = with_row(text, row.id, values)

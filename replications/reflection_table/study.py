@@ -125,8 +125,9 @@ def forwarded(result: Reflection) -> FloatArray:
 
 def recompute(ids: Sequence[str]) -> dict[str, float]:
     """Return values of ledger rows reflection-table-1/STEPS/AGENT, reward per step."""
+    seeds = {row.id: row.seeds for row in ledger.load(LEDGER_PREFIX)}
     return {
-        row: float(as_published(measure(agent, steps, SEEDS)).mean())
+        row: float(as_published(measure(agent, steps, seeds[row])).mean())
         for row in ids
         for steps, agent in [_setting(row)]
     }
