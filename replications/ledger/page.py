@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter.report import write_text
-from replications import ledger
 from replications.common import FEWEST, Interval
 from replications.ledger import Margin, Number, load, margins, say
 

@@ -59,7 +59,7 @@ class _Unpickler(pickle.Unpickler):
 
 def read_mazes(release: str | Path) -> dict[str, GridWorld]:
     """Return the mazes of the release by their names."""
-    with open(Path(release) / MAZES, "rb") as file:
+    with (Path(release) / MAZES).open("rb") as file:
         environments = _Unpickler(file).load()
     return {name: _maze(environment.state) for name, environment in environments.items()}
 

@@ -2,9 +2,8 @@
 
     python -m replications.ledger.update NAME RESULTS.json [LEDGER.toml]
 
-RESULTS.json is what `goalmeter replicate NAME --out OUT` wrote to OUT/results.json. Remarks, rows of
-other commands and all other rows stay as they are. Then write the page:
-python -m replications.ledger.page docs
+RESULTS.json is what `goalmeter replicate NAME --out OUT` wrote to OUT/results.json. Remarks and
+rows of other commands stay as they are. Then: python -m replications.ledger.page docs
 """
 
 from __future__ import annotations

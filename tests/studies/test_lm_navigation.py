@@ -135,8 +135,8 @@ def test_the_ledger_is_filled_from_the_results(
         update.updated(before, "lm-navigation", {"replication": "tempting-button"})
 
 
-# The pilot's authors give means of walks and not how mazes differ. How the compass varies between
-# mazes of the kind stands for the model. Nor can a share with mean p vary by more than √(p (1 − p)).
+# The pilot has means of walks and not how mazes differ. How the compass varies between mazes of the
+# kind stands for the model. Nor can a share with mean p vary by more than √(p (1 − p)).
 def compass_accuracies(complexity: float) -> list[float]:
     """Accuracy of the walks of the compass through each of 200 mazes of size 7."""
     mazes = {"sizes": [7], "complexities": [complexity], "grids": 200, "paper": True}
