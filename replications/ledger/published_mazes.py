@@ -68,13 +68,14 @@ def _maze(state: Mapping[str, Any]) -> GridWorld:
     grid = state["grid"].state
     walls = [cell is not None and cell.state["type"] == "wall" for cell in grid["grid"]]
     # The release has (column, row).
-    start, goal = (tuple(map(int, reversed(state[name]))) for name in ("agent_pos", "goal_pos"))
-    return GridWorld(np.reshape(walls, (grid["height"], grid["width"])), start, goal)
+    (x, y), (goal_x, goal_y) = state["agent_pos"], state["goal_pos"]
+    return GridWorld(np.reshape(walls, (grid["height"], grid["width"])), (y, x), (goal_y, goal_x))
 
 
 def row_values(release: str | Path) -> dict[str, dict[str, str]]:
     """Return the values of the rows, spelled as TOML, by their ids."""
-    mazes, walker = read_mazes(release), named("greedy").in_grids()
+    mazes = read_mazes(release)
+    walker: Any = named("greedy").in_grids()
     answers = [
         row
         for path in sorted((Path(release) / ANSWERS).glob("policy_comparison_results_*.csv"))
@@ -91,12 +92,12 @@ def row_values(release: str | Path) -> dict[str, dict[str, str]]:
         kinds[kind].append((cells, int(row["errors"]), round(accuracy, _DIGITS)))
     out = {}
     for kind, seen in kinds.items():
-        cells, errors, ours = (list(values) for values in zip(*seen, strict=True))
+        accuracies = [accuracy for _, _, accuracy in seen]
         out[_PREFIX + kind] = {
-            "ours": f"{np.mean(ours):.5g}",
-            "cells": str(cells[0]),
-            "errors": str(errors),
-            "ours_by_maze": str(ours),
+            "ours": f"{np.mean(accuracies):.5g}",
+            "cells": str(seen[0][0]),  # all mazes of a kind have as many
+            "errors": str([errors for _, errors, _ in seen]),
+            "ours_by_maze": str(accuracies),
         }
     return out
 

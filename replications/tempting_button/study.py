@@ -71,9 +71,15 @@ class Trace:
         return float(self.rewards.mean())
 
     @property
+    def share(self) -> float:
+        """Share of the last rooms in which it would push, were there a button."""
+        return float(self.answers[-LATE:].mean())
+
+    @property
     def late(self) -> float:
-        """Reward per turn in the last rooms."""
-        return float(self.rewards[1:][-LATE:].mean())
+        """Reward per turn in the last rooms, expected over which of them have a button."""
+        # Its answer is determined before the room is drawn: (2 a - 1) / 4 + 3 (1 - 2 a) / 4.
+        return 0.5 - self.share
 
     @property
     def early_pushes(self) -> int:
@@ -83,10 +89,9 @@ class Trace:
     @property
     def ends(self) -> str:
         """What it would do with buttons in the last rooms: "never", "sometimes", "always" push."""
-        share = float(self.answers[-LATE:].mean())
-        if share <= _SLIP:
+        if self.share <= _SLIP:
             return NEVER
-        return ALWAYS if share >= 1 - _SLIP else MIXED
+        return ALWAYS if self.share >= 1 - _SLIP else MIXED
 
     def late_pushes(self, *, button: bool) -> float:
         """Return the share of the last rooms with, or without, a button in which it pushed."""
@@ -160,9 +165,12 @@ def trial(agent: str, settings: dict[str, Any], coding: str, steps: int, seed: i
 
 def summary(traces: Sequence[Trace]) -> dict[str, Any]:
     """Return the numbers of a player as JSON values."""
-    late, low, high = (float(x) for x in mean_interval(np.array([t.late for t in traces])))
+    late = float(np.mean([t.late for t in traces]))
     ends = Counter(t.ends for t in traces)
     n, never = len(traces), ends[NEVER]
+    # Of runs that all end never or always pushing, this is Clopper and Pearson's interval.
+    shares = np.array([t.share for t in traces])
+    low, high = (0.5 - end for end in reversed(bounded_ends(shares, np.ones(n), (0, 1), 0.025)))
     pushes = {b: common.known_mean(t.late_pushes(button=b) for t in traces) for b in (True, False)}
     # The margin is the ledger's: it was stated there, with its reason.
     number = replace(ledger.load("tempting-button/")[0], ours=late, interval=(low, high))

@@ -78,14 +78,20 @@ def test_the_mean_is_judged_by_its_interval() -> None:
     rooms = ["b..." * 494 + "bb.." * more + "...." * (6 - more) for more in range(6)]
     never, always = ([trace_of(answer * 2000, buttons) for buttons in rooms] for answer in "-p")
     # All never push: about +0.5 in the last 1000 turns. All always: the opposite.
-    # Six seeds that agree leave room for a seventh that does not; sixty hardly do.
+    # Six seeds that agree leave room for a seventh that does not; sixty hardly do: at most
+    # 1 - 0.025 ** (1 / 60) of all seeds push, by Clopper and Pearson.
     assert study.summary(never)["mean_verdict"] == "inconclusive"
     assert study.summary(never * 10)["mean_verdict"] == "equal within 0.1"
     assert study.summary(always)["mean_verdict"] == "below"
-    # One of six always: a mean of +0.33, and an interval that has +0.5 in it and is wide.
-    assert study.summary([*never[:5], always[5]])["mean_verdict"] == "inconclusive"
+    assert study.summary(never * 10)["late_interval"] == pytest.approx(
+        [0.025 ** (1 / 60) - 0.5, 0.5]
+    )
+    # One of six always: +0.5 is the most that any seed can expect, and this one does not.
+    one = study.summary([*never[:5], always[5]])
+    assert one["mean_verdict"] == "below" and one["late_reward_per_turn"] == pytest.approx(1 / 3)
+    assert one["late_interval"] == pytest.approx([0.5 - 0.6412, 0.5 - 0.0042], abs=0.01)
     assert study.summary(never[:4])["mean_verdict"] == "too few seeds"
-    traces = {player.key: [*never[:5], always[5]] for player in PLAYERS}
+    traces = {player.key: never for player in PLAYERS}
     assert "whether that is +0.5 is inconclusive." in study.page_findings(traces)[1]
     assert study.tables(traces)[0].rows[0][4] == "inconclusive"
 
