@@ -36,7 +36,8 @@ def markdown(rows: Sequence[Number], known: Sequence[Margin]) -> str:
         counts.setdefault(name, Counter())[_COUNTED[row.counted]] += 1
     counts["all"] = sum(counts.values(), Counter())
     numbered = list(enumerate(rows, 1))
-    values: dict[str, Any] = {"n": len(rows), "data": DATA, "few": FEWEST, "total": counts["all"]}
+    values: dict[str, Any] = {"n": len(rows), "data": DATA, "few": FEWEST}
+    values["rows"] = {row.id: row for row in rows}
     texts = say("page", **values)
     counted = ((n, {c: of[c] for c in _COLUMNS} | {"all": of.total()}) for n, of in counts.items())
     within = ((f"±{margin.within:g} {margin.unit}".rstrip(), margin) for margin in known)
