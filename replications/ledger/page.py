@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter.report import write_text
+from replications import ledger
 from replications.common import FEWEST, Interval
 from replications.ledger import Margin, Number, load, margins, say
 
@@ -59,9 +60,8 @@ def _tallies(rows: Iterable[Number]) -> dict[str, Any]:
     """Count the rows of a paper by verdict and experiment, for its summary."""
     of: dict[str, Counter[str]] = {"all": Counter()}
     for row in rows:
-        parts = row.id.split("/")
-        for name in ("all", parts[0], "/".join(parts[:3])):
-            of.setdefault(name, Counter()).update([row.counted, "total"])
+        for name in ("all", _experiment(row)):
+            of.setdefault(name, Counter())[row.counted] += 1
     return {"of": of}
 
 
@@ -75,29 +75,23 @@ def _tables(numbered: Sequence[NumberedRow]) -> Iterator[str]:
 def _details(numbered: Sequence[NumberedRow]) -> Iterator[str]:
     """Sources, commands, remarks and inconclusive differences of a paper, by row."""
     first, last = numbered[0][0], numbered[-1][0]
-    yield from ("", f"<details><summary>{say.line('details', first=first, last=last)}</summary>")
-    yield from (
-        "",
-        *_table("commands", _by_rows(numbered, lambda row: [(row.source, row.command)])),
-    )
-    remarks = _by_rows(numbered, lambda row: [*row.remarks, *([row.needs] if row.needs else ())])
-    yield from ("", *(f"- *{rows}*: {remark}" for rows, remark in remarks))
-    undecided = [
-        (n, row, row.difference_interval(row.theirs)) for n, row in numbered if row.undecided
-    ]
+    commands = _by_rows(numbered, lambda row: [(row.source, row.command)])
+    remarks = _by_rows(numbered, lambda row: [*row.remarks, *filter(None, [row.needs])])
     differences = [
-        {
-            "n": n,
-            "row": row,
-            "now": _ends(now),
-            "exact": _ends(row.if_exact.difference_interval(row.theirs)),
-        }
-        for n, row, now in undecided
-        if now is not None
+        {"n": n, "row": row, "now": _difference(row), "exact": _difference(row.if_exact)}
+        for n, row in numbered
+        if row.undecided in (ledger.PRINT, ledger.OURS)
     ]
+    yield from ("", f"<details><summary>{say.line('details', first=first, last=last)}</summary>")
+    yield from ("", *_table("commands", commands))
+    yield from ("", *(f"- *{rows}*: {remark}" for rows, remark in remarks))
     if differences:
         yield from ("", say.line("undecided"), "", *_table("differences", differences))
     yield from ("", "</details>")
+
+
+def _difference(row: Number) -> str:
+    return _ends(row.difference_interval(row.theirs))
 
 
 def _by_rows(
