@@ -173,7 +173,7 @@ def csv_text(rows: Sequence[Number]) -> str:
             "margin": None if row.margin is None else row.margin.within,
             "difference": row.difference_interval(row.theirs) if row.ran else None,
         }
-        writer.writerow({name: _cell(value) for name, value in fields.items()})
+        writer.writerow({k: _cell(v) for k, v in fields.items() if v or k not in _COUNTS})
     return out.getvalue()
 
 
@@ -193,6 +193,9 @@ _FIELDS = (
         "found",
     ),
 )
+
+# Of these 0 is no number: the row has none.
+_COUNTS = ("published_error", "published_seeds", "seeds", "cells")
 
 
 def _cell(value: Any) -> Any:
