@@ -57,10 +57,10 @@ def _experiment(row: Number) -> str:
 
 
 def _tallies(rows: Iterable[Number]) -> dict[str, Any]:
-    """Count the rows of a paper by verdict and experiment, for its summary."""
+    """Count the rows of a paper by verdict, for each experiment and relation."""
     of: dict[str, Counter[str]] = {"all": Counter()}
     for row in rows:
-        for name in ("all", _experiment(row)):
+        for name in ("all", _experiment(row), row.relation):
             of.setdefault(name, Counter())[row.counted] += 1
     return {"of": of}
 
