@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import partial
 
 import numpy as np
@@ -12,6 +13,8 @@ from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import replicate as run_study
 from goalmeter.reflection.environments.registry import find
 from goalmeter.reflection.trial import run_trial
+from goalmeter.statistics import bounded_ends
+from replications import ledger
 from replications.tempting_button import study
 from replications.tempting_button.study import (
     BASELINES,
@@ -94,6 +97,17 @@ def test_the_mean_is_judged_by_its_interval() -> None:
     traces = {player.key: never for player in PLAYERS}
     assert "whether that is +0.5 is inconclusive." in study.page_findings(traces)[1]
     assert study.tables(traces)[0].rows[0][4] == "inconclusive"
+
+
+def test_rows_of_the_ledger_follow_from_how_their_seeds_end() -> None:
+    for row in ledger.load("tempting-button/"):
+        never, seeds, always = map(int, re.findall(r"\d+", row.remark)[:3])
+        assert never + always == seeds == row.seeds
+        shares = np.repeat([0.0, 1.0], [never, always])
+        ends = bounded_ends(shares, np.ones(seeds), (0.0, 1.0), 0.025)
+        assert row.ours == pytest.approx(0.5 - always / seeds, abs=1e-4)
+        assert row.interval == pytest.approx([0.5 - end for end in reversed(ends)], abs=1e-3)
+        assert f"--seeds {seeds}" in row.command
 
 
 @pytest.fixture(scope="module")
