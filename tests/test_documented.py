@@ -14,6 +14,7 @@ import gzip
 import io
 import re
 import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -171,6 +172,8 @@ def test_programs_print_what_the_page_shows(
     for block in blocks:
         if file := re.match(r"# (\w+\.py)\n", block.text):
             Path(file[1]).write_text(block.text)
+            # A file of another page may have the same name.
+            monkeypatch.delitem(sys.modules, Path(file[1]).stem, raising=False)
     expected = ""
     for block, behind in zip(blocks, [*blocks[1:], None], strict=True):
         if block.language != "python" or block.marker is not None:

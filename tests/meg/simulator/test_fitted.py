@@ -63,7 +63,7 @@ def test_the_interval_contains_the_value_of_a_hidden_table(slip: float, method: 
     rows = agent(mdp, 1.0)
     exact = known_utility(mdp, rows)
     result = from_simulator(
-        env, Policy(env, rows), horizon=HORIZON, budget=8_000, chance="generator"
+        env, Policy(env, rows), horizon=HORIZON, budget=16_000, chance="generator"
     )
     assert result.estimated and method in result.method
     assert result.interval[0] <= exact.value <= result.interval[1]
