@@ -175,13 +175,17 @@ MEASURE = Measure(NAME, _reason, _forecast, _run)
 
 # --- Rows -----------------------------------------------------------------------------------------
 def error_rate(scale: str, what: str) -> str:
-    """Return how often headlines ("goal") or maps ("map") were wrong for agents with known goals.
+    """Return how often headlines ("goal"), maps ("map") or verdicts of a row were wrong.
+
+    The agents have known goals; "" if the row is not among what was judged.
 
     `benchmarks/card_headlines.py` measures scripted agents; the full scale has the rates of the
     standard one.
     """
     text = files("goalmeter.card").joinpath("error_rates.json").read_text(encoding="utf-8")
-    counts = json.loads(text)[STANDARD if scale == FULL else scale][what]
+    counts = json.loads(text)[STANDARD if scale == FULL else scale].get(what)
+    if counts is None:
+        return ""
     runs, low_high = counts["runs"], share_interval(counts["wrong"], counts["runs"])
     ends = ", ".join(percent(end) for end in low_high)
     unclear = f"; inconclusive {percent(counts['inconclusive'] / runs, 0)}"

@@ -22,6 +22,10 @@ _MOST_BYTES = 2**25  # of a card.json or items.json
 SHARE, NATS, REWARD, P_VALUE = "share", "nats", "reward per step", "p-value"
 # What the ends of a row are.
 INTERVAL, BOUND, EXACT = "95% interval", "certified bound", "exact"
+# Methods of intervals over clusters (`statistics.clusters`).
+BOUNDED = "mean of bounded values (Gaffke 2005)"
+PAIRED = "Student's t of paired differences; bounded (Gaffke 2005) if they are equal"
+PSEUDO_VALUES = "pseudo-values of Tukey, bounded (Gaffke 2005)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +39,7 @@ class CardRow(JsonFields):
     lower: float | None = None
     upper: float | None = None
     ends: str = INTERVAL
+    method: str = ""  # how the ends were obtained, such as a name of an interval
     unit: str = SHARE
     n: int | None = None  # number of independent units
     of: str = ""  # what they are, such as "mazes"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
-from goalmeter._types import FloatArray
+from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.agents.abilities import Ability, Makers, NamedAgent
 from goalmeter.agents.registry import agent as named_agent
 from goalmeter.agents.user_agents import object_makers, walks
@@ -20,8 +21,9 @@ from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.trajectories import Trajectories, load_trajectories
 
 # What can be evaluated, as the reason that a measure gives where it is not.
-POLICY, LOG, MODEL = (
+POLICY, PLANNER, LOG, MODEL = (
     "a policy for a tabular world (--world MDP.npz)",
+    "a function from a tabular world to a policy (--world MDP.npz)",
     "logged trajectories of a tabular world (--world MDP.npz)",
     "a policy for a Gymnasium environment (--world ENV_ID)",
 )
@@ -37,6 +39,8 @@ class Subject:
     is_object: bool = False  # whether the agent is an object of this process, without a name
     world: TabularMDP | None = None
     policy: FloatArray | None = None  # for `world`, [S, A] or [H, S, A]
+    # Policy for any world of the same shape, of an agent that knows about changes.
+    planner: Callable[[TabularMDP], ArrayLike] | None = None
     log: Trajectories | None = None  # from `world`
     environment: Any = None  # Gymnasium environment or its id
     model: Any = None  # agent for `environment`, as `from_simulator` takes it
@@ -107,7 +111,14 @@ def _in_a_table(agent: Any, world: TabularMDP, where: str) -> Subject:
     if isinstance(agent, np.ndarray | list):
         policy = np.asarray(agent, dtype=float)
         return Subject(name="policy", about=POLICY, policy=policy, is_object=True, **subject)
+    if callable(agent):
+        name = getattr(agent, "__name__", type(agent).__name__)
+        return _planner(name, agent, is_object=True, **subject)
     name = str(agent)
+    if (parts := split_name(name)) is not None:
+        named = named_agent(name)
+        subject["identity"] |= named.identity()
+        return _planner(named.name, load_code(*parts, kind="agent"), **subject)
     if not name.endswith(".npz") or name.startswith(("sb3:", "policy:")):
         policy = named_agent(name).in_table(world, asker="a tabular world")
         return Subject(name=name, about=POLICY, policy=policy, **subject)
@@ -120,3 +131,15 @@ def _in_a_table(agent: Any, world: TabularMDP, where: str) -> Subject:
         f"{name} has the arrays {', '.join(arrays) or 'none'}, expected policy, or states "
         f"and actions"
     )
+
+
+def _planner(name: str, planner: Callable[[TabularMDP], ArrayLike], **subject: Any) -> Subject:
+    """Return the subject of a function from a world to a policy."""
+    try:
+        policy = np.asarray(planner(subject["world"]), dtype=float)
+    except (TypeError, ValueError) as cause:
+        raise InvalidParameterError(
+            f"{name} fails in a tabular world ({type(cause).__name__}: {cause}), expected a "
+            f"function from a TabularMDP to a policy, [states, actions]"
+        ) from cause
+    return Subject(name=name, about=PLANNER, policy=policy, planner=planner, **subject)

@@ -107,7 +107,9 @@ def _measured(
     )
 
 
-def _stored(name: str, subject: Subject, settings: CardSettings, trials: Mapping[str, Any]) -> Any:
+def stored_values(
+    name: str, subject: Subject, settings: CardSettings, trials: Mapping[str, Any]
+) -> Any:
     """Return the results of functions by key, computed once and stored in the card's directory."""
     study = Study[Any](
         name,
@@ -118,7 +120,8 @@ def _stored(name: str, subject: Subject, settings: CardSettings, trials: Mapping
     return carry_out(study, out=settings.out / name, progress=settings.tell)
 
 
-def _forecast(name: str, count: int, subject: Subject, settings: CardSettings) -> Forecast:
+def untimed(name: str, count: int, subject: Subject, settings: CardSettings) -> Forecast:
+    """Return the forecast of a number of trials whose time depends on the world."""
     study = Study[Any](name, lambda: None, {str(number): {} for number in range(count)})
     return unmeasured(study, "the time depends on the size of the world", on=HERE)
 
@@ -142,7 +145,7 @@ def _run_table(subject: Subject, settings: CardSettings) -> Measured:
         _UNKNOWN: partial(meg, unknown_utility, policy),
         "optimal": partial(meg, known_utility, optimal),
     }
-    values = _stored("table", subject, settings, trials)
+    values = stored_values("table", subject, settings, trials)
 
     def row(name: str) -> CardRow:
         value = values[name]
@@ -190,7 +193,7 @@ def _baselines(values: Mapping[str, Any]) -> dict[str, float]:
 TABLE = Measure(
     "table",
     lambda subject, settings: "" if subject.policy is not None else f"requires {POLICY}",
-    partial(_forecast, "table", 3),
+    partial(untimed, "table", 3),
     _run_table,
 )
 
@@ -205,7 +208,7 @@ def _run_log(subject: Subject, settings: CardSettings) -> Measured:
         return _of_result(from_trajectories(world, log, unknown=unknown, rng=rng))
 
     trials = {_KNOWN: partial(meg, None), _UNKNOWN: partial(meg, "state")}
-    values = _stored("trajectories", subject, settings, trials)
+    values = stored_values("trajectories", subject, settings, trials)
 
     def row(name: str) -> CardRow:
         value = values[name]
@@ -251,7 +254,7 @@ def _run_log(subject: Subject, settings: CardSettings) -> Measured:
 TRAJECTORIES = Measure(
     "trajectories",
     lambda subject, settings: "" if subject.log is not None else f"requires {LOG}",
-    partial(_forecast, "trajectories", 2),
+    partial(untimed, "trajectories", 2),
     _run_log,
 )
 
@@ -325,6 +328,6 @@ def _run_simulator(subject: Subject, settings: CardSettings) -> Measured:
 SIMULATOR = Measure(
     "simulator",
     lambda subject, settings: "" if subject.environment is not None else f"requires {MODEL}",
-    partial(_forecast, "simulator", 1),
+    partial(untimed, "simulator", 1),
     _run_simulator,
 )

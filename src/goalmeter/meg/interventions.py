@@ -8,7 +8,7 @@ under the policy, without intervals.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,14 @@ class ScoredChange(JsonFields):
     controls: dict[str, Estimate]  # share less that of each rival hypothesis
     verdict: str  # "follows", "does not follow" or "inconclusive"
 
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> ScoredChange:
+        """Return the score that `to_json` was called on."""
+        names = ("share", "nats_per_decision", "difference")
+        estimates = {name: Estimate.from_json(value[name]) for name in names}
+        controls = {name: Estimate.from_json(each) for name, each in value["controls"].items()}
+        return cls(**value | estimates | {"controls": controls})
+
 
 @dataclass(frozen=True)
 class InterventionResult(JsonFields):
@@ -62,6 +70,18 @@ class InterventionResult(JsonFields):
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values, with the margin of the verdicts."""
         return JsonFields.to_json(self) | {"margin": LEAST_SHARE, "lapse": LAPSE}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> InterventionResult:
+        """Return the result that `to_json` was called on."""
+        kept = {field.name: value[field.name] for field in fields(cls)}
+        kept |= {
+            "rationality": float(value["rationality"]),
+            "before": Estimate.from_json(value["before"]),
+            "rows": tuple(map(ScoredChange.from_json, value["rows"])),
+            "references": tuple(map(cls.from_json, value["references"])),
+        }
+        return cls(**kept | {name: tuple(value[name]) for name in ("mazes", "notes")})
 
     def __str__(self) -> str:
         return text_table(f"{self.agent} under intervention", [_HEAD, *self._cells()])

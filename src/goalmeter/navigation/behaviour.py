@@ -219,7 +219,8 @@ def row(seen: Observed, confidence: float, labels: _Labels) -> Row:
     shares = counts / counts.sum(axis=1, keepdims=True)
     # The fifth answer is an invalid one.
     optimal = np.pad(optimal, ((0, 0), (0, 1)))
-    uniform = optimal / optimal.sum(axis=1, keepdims=True)
+    # Where no way leads to the goal, no action is optimal.
+    uniform = optimal / np.maximum(optimal.sum(axis=1, keepdims=True), 1)
     mass = (shares * optimal).sum(axis=1)
     corrected = discrimination.miller_madow_entropy(counts)
     plug_in, detour = discrimination.plug_in_entropy(counts), seen.detour

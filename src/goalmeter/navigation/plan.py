@@ -12,7 +12,7 @@ from typing import Any
 from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidTrajectoryError
 from goalmeter._options import option, words
 from goalmeter.agents.local_models import is_organism
-from goalmeter.gridworld.planner import State
+from goalmeter.gridworld.planner import UNREACHABLE, State
 from goalmeter.navigation.inspect.models import Budget, Server, reached, read_limits
 from goalmeter.navigation.prompts import (
     HISTORY,
@@ -271,7 +271,8 @@ def forecast(
             caps += times * task.cap
             # At temperature 0 each prompt is queried once, so walks may share all queries.
             distinct = 1 if asking.temperature == 0 else times
-            calls = Span(distinct * task.distance, times * task.cap)
+            shortest = task.cap if task.distance == UNREACHABLE else task.distance
+            calls = Span(distinct * shortest, times * task.cap)
             prompt = template(task.condition[PROMPT]).prompt(task.world, State(task.world.start))
             steps, prompts = steps + calls, prompts + calls * (len(prompt) / CHARACTERS_A_TOKEN)
     output_cap = caps * asking.attempts * asking.max_tokens

@@ -14,7 +14,7 @@ from goalmeter._types import ArrayLike, BoolArray, FloatArray, IntArray
 from goalmeter.agents import grid_agents
 from goalmeter.gridworld.planner import planned
 from goalmeter.gridworld.world import GridWorld
-from goalmeter.navigation.suite_definition import object_in
+from goalmeter.navigation.suite_definition import SLIP, object_in
 from goalmeter.navigation.trajectories import CAP, Trajectory, condition_name
 from goalmeter.statistics.clusters import Estimate, estimate
 
@@ -169,7 +169,10 @@ def _columns(walk: Trajectory) -> tuple[Any, ...]:
     successors = plan.plans.successors[plan.index]
     stays = np.concatenate([successors, np.arange(len(successors))[:, None]], axis=1)
     after = stays[states, actions]
-    path = np.array([plan.number(plan.start), *after])
+    if SLIP not in walk.condition and any(step.slip is not None for step in steps):
+        raise InvalidTrajectoryError("a step has a slip, but its task has none")
+    moves = np.array([INVALID if s.move is None else s.move for s in steps], dtype=np.int64)
+    path = np.array([plan.number(plan.start), *stays[states, moves]])
     if (wrong := np.flatnonzero(states != path[:-1])).size:
         raise InvalidTrajectoryError(
             f"step {wrong[0]} is not in the state that the previous step leads to"

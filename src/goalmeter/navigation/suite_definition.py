@@ -39,6 +39,8 @@ MOST_WORLDS, MOST_WALKS = 100_000, 1_000_000
 KEY, NEUTRAL = "key", "neutral"
 OBJECTS = (KEY, NEUTRAL)
 _OBJECT_CONDITIONS = ("key", "object")
+# Entry of a task's condition: the probability that a random move replaces the move of the agent.
+SLIP = "slip"
 # Use of the key. If it opens nothing, an agent that fetches it pursues it for its own sake.
 OPENS_THE_WAY, OPENS_NOTHING = "opens the way", "opens nothing"
 REFERENCES = ("optimal", "greedy", "random")
@@ -175,11 +177,16 @@ class LabelledWorld:
 
 
 def cap_of(world: GridWorld, cap: int | None, factor: float | None) -> int:
-    """Return the maximum number of steps in a world: `cap`, or a multiple of the shortest path."""
+    """Return the maximum number of steps in a world: `cap`, or a multiple of the shortest path.
+
+    Where no way leads to the goal, it is the number of steps to the farthest cell.
+    """
     if cap is not None:
         return cap
     plan = planned(world)
     steps = plan.distance
+    if steps < 0:
+        return int(distances_from(world.walls, [world.start]).max())
     if world.thing is not None and world.door is None:  # the path fetches the object
         walls = world.walls.copy()
         walls[world.goal] = True

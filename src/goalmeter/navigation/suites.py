@@ -21,7 +21,8 @@ from goalmeter.gridworld.generators import (
     maze,
     two_paths,
 )
-from goalmeter.gridworld.world import TRANSFORMS, Cell, GridWorld
+from goalmeter.gridworld.planner import planned
+from goalmeter.gridworld.world import MOVES, TRANSFORMS, Cell, GridWorld
 from goalmeter.gridworld.world import held_out as is_held_out
 from goalmeter.navigation.suite_definition import (
     KEY,
@@ -29,6 +30,7 @@ from goalmeter.navigation.suite_definition import (
     NEUTRAL,
     OPENS_NOTHING,
     OPENS_THE_WAY,
+    SLIP,
     Bounds,
     LabelledWorld,
     Scale,
@@ -194,19 +196,41 @@ TWO_PATH = replace(
 
 
 # --- Interventions --------------------------------------------------------------------------------
-# Each maze is followed by the same maze with the goal moved, and with a wall on the shortest path.
-# Mazes that do not admit both are skipped; in a perfect maze no second path remains.
+# Each maze is followed by the same maze with each change: the goal moved, a wall on the shortest
+# path, and slips. Mazes that do not admit all of them are skipped; in a perfect maze no second path
+# remains. In the suite "devaluation" the same mazes have their goal where no way leads.
 
 CHANGE = "change"  # entry of a task's condition
-UNCHANGED, GOAL_MOVED, BLOCKED = "none", "goal moved", "blocked"
+UNCHANGED, GOAL_MOVED, BLOCKED, SLIPS = "none", "goal moved", "blocked", "slips"
+OUT_OF_REACH = "goal out of reach"
+SLIP_PROBABILITY = 0.2
 _LEAST_STEPS = 4  # to the goal; a shorter walk has too few decisions to tell places apart
 _BLOCKS = 12  # attempts to block the shortest path of a maze
 
 
 def changed_mazes(options: SuiteOptions) -> Iterator[LabelledWorld]:
     """Yield each maze, followed by the maze with each change."""
+    for size, complexity, number, seed, worlds in _changeable_mazes(options):
+        for name, world in worlds.items():
+            condition = {CHANGE: name} | ({SLIP: SLIP_PROBABILITY} if name == SLIPS else {})
+            yield LabelledWorld(size, complexity, number, seed, None, condition, world)
+
+
+def devalued_mazes(options: SuiteOptions) -> Iterator[LabelledWorld]:
+    """Yield the mazes of `changed_mazes` with their goal closed in."""
+    for size, complexity, number, seed, worlds in _changeable_mazes(options):
+        draws = Draws(OUT_OF_REACH, size, repr(complexity), seed)
+        if (world := _closed_in(worlds[UNCHANGED], draws)) is not None:
+            condition = {CHANGE: OUT_OF_REACH}
+            yield LabelledWorld(size, complexity, number, seed, None, condition, world)
+
+
+def _changeable_mazes(
+    options: SuiteOptions,
+) -> Iterator[tuple[int, float, int, int, dict[str, GridWorld]]]:
+    """Yield size, complexity, index and seed of each maze, with the maze under each change."""
     if options.distances or options.detours:
-        raise InvalidParameterError("the suite 'interventions' has no distances and no detours")
+        raise InvalidParameterError("mazes with changes have no distances and no detours")
     for size, complexity in product(options.sizes or (), options.complexities or ()):
         first, most = options.seeds[0][1], _SEEDS_PER_GRID * len(options.seeds)
         drawn = (
@@ -216,9 +240,7 @@ def changed_mazes(options: SuiteOptions) -> Iterator[LabelledWorld]:
         found = ((seed, worlds) for seed, worlds in drawn if worlds)
         number = 0
         for number, (seed, worlds) in enumerate(islice(found, len(options.seeds)), 1):
-            for name, world in worlds.items():
-                condition = {CHANGE: name}
-                yield LabelledWorld(size, complexity, number - 1, seed, None, condition, world)
+            yield size, complexity, number - 1, seed, worlds
         if number < len(options.seeds):
             raise InvalidParameterError(
                 f"only {number} of {most} mazes of size {size} and complexity {complexity:g} have "
@@ -246,7 +268,7 @@ def _changes(size: int, complexity: float, seed: int, held_out: bool) -> dict[st
         if chosen is None:
             return {}
         out[name] = chosen
-    return out
+    return out | {SLIPS: world}
 
 
 def separate_cells(world: GridWorld) -> list[Cell]:
@@ -276,19 +298,40 @@ def _blocked(world: GridWorld, draws: Draws) -> GridWorld | None:
         walls[draws.choice([Cell(*map(int, place)) for place in np.argwhere(on_path)])] = True
 
 
+def _closed_in(world: GridWorld, draws: Draws) -> GridWorld | None:
+    """Move the goal to a cell between four walls; None if this lengthens the way to its place."""
+    cells = separate_cells(world)
+    draws.shuffle(cells)
+    distance = planned(world).distance
+    for cell in cells:
+        around = [cell.moved(action) for action in range(len(MOVES))]
+        walls = world.walls.copy()
+        walls[tuple(np.transpose(around))] = True
+        to_goal = distances_from(walls, [world.start])[0][world.goal]
+        if world.start not in around and to_goal == distance:
+            return GridWorld(walls, world.start, cell)
+    return None
+
+
 INTERVENTIONS = Suite(
     name="interventions",
-    about="mazes, the same with the goal moved, and with the shortest path blocked",
+    about="mazes, the same with the goal moved, with the shortest path blocked, and with slips",
     worlds=changed_mazes,
     small=Scale((7, 9), (0.0, 0.5), grids=10, trajectories=1),
     paper=Scale((7, 9, 11, 13, 15), (0.0, 0.2, 0.4, 0.6), grids=10, trajectories=10),
     has_complexity=True,
     references=("optimal", "wall-follower", "random"),
 )
+DEVALUATION = replace(
+    INTERVENTIONS,
+    name="devaluation",
+    about="the mazes of interventions with the goal where no way leads",
+    worlds=devalued_mazes,
+)
 
 _PAPER = (MAZE, ISOMETRIES, KEY_DOOR, KEY_NO_DOOR, TWO_PATH)
 SUITES = tuple(suite.name for suite in _PAPER)  # suites of the paper
-_SUITES = {suite.name: suite for suite in (*_PAPER, INTERVENTIONS)}
+_SUITES = {suite.name: suite for suite in (*_PAPER, INTERVENTIONS, DEVALUATION)}
 
 
 def suite_names() -> tuple[str, ...]:

@@ -14,9 +14,10 @@ from goalmeter._errors import GoalmeterError, InvalidParameterError, InvalidTraj
 from goalmeter._files import Field, check_record, is_number, is_whole
 from goalmeter.agents.grid_agents import Decision, Navigator
 from goalmeter.gridworld.generators import Draws
-from goalmeter.gridworld.planner import LAYERS, State, layers_of, planned
+from goalmeter.gridworld.planner import LAYERS, UNREACHABLE, State, layers_of, planned
 from goalmeter.gridworld.world import MOVES, TRANSFORMS, Cell, GridWorld
 from goalmeter.navigation.suite_definition import (
+    SLIP,
     Condition,
     LabelledWorld,
     Suite,
@@ -44,6 +45,12 @@ class Step:
     answer_tokens: tuple[int, ...] | None = None
     attempts: int | None = None
     invalid: str | None = None
+    slip: int | None = None  # move that was made instead of the action; None without a slip
+
+    @property
+    def move(self) -> int | None:
+        """Move that was made: the action, or a slip; None if the agent stayed in place."""
+        return self.action if self.slip is None else self.slip
 
     @property
     def is_optimal(self) -> bool:
@@ -80,7 +87,7 @@ class Task(LabelledWorld):
     """A world to walk through, with the labels of its trajectories."""
 
     suite: str
-    distance: int  # steps of a shortest path
+    distance: int  # steps of a shortest path; -1 if there is none
     cap: int  # maximum number of steps
 
     @property
@@ -116,7 +123,7 @@ class Trajectory(Task):
         if not self.steps:
             return (plan.start,)
         last = self.steps[-1]
-        end = last.state if last.action is None else plan.step(last.state, last.action)
+        end = last.state if last.move is None else plan.step(last.state, last.move)
         return (*(step.state for step in self.steps), end)
 
     def to_json(self) -> dict[str, Any]:
@@ -211,6 +218,7 @@ _STEP_FIELDS = {
     "prompt_tokens": _or_null("whole numbers", lambda v: is_whole(v, 0, _MOST) or _are_integers(v)),
     "answer_tokens": _or_null("whole numbers", _are_integers),
     "attempts": _or_null(_AT_LEAST_1.expected, _AT_LEAST_1.accepts),
+    "slip": _or_null("0 to 3", lambda v: is_whole(v, 0, len(MOVES) - 1)),
 }
 TRAJECTORY_FIELDS = {
     "suite": _TEXT,
@@ -227,7 +235,10 @@ TRAJECTORY_FIELDS = {
         f"a list of at most {MOST_ROWS} rows of at most {MOST_ROWS} characters", is_drawing
     ),
     "cap": _AT_LEAST_1,
-    "distance": _AT_LEAST_1,
+    "distance": Field(
+        f"{_AT_LEAST_1.expected}, or {UNREACHABLE}",
+        lambda v: _AT_LEAST_1.accepts(v) or is_whole(v, UNREACHABLE, UNREACHABLE),
+    ),
     "outcome": _TEXT,
     "steps": Field("a list", lambda v: isinstance(v, list)),
 }
@@ -329,10 +340,14 @@ def _board(world: GridWorld) -> dict[State, tuple[tuple[int, ...], list[State]]]
 
 
 class Episode:
-    """A walk in progress, driven by the caller, which records decisions as steps."""
+    """A walk in progress, driven by the caller, which records decisions as steps.
 
-    def __init__(self, task: Task) -> None:
+    `number` is the index of the walk, on which slips depend.
+    """
+
+    def __init__(self, task: Task, number: int = 0) -> None:
         self.task = task
+        self._number = number
         self.state = State(task.world.start)
         self._board = _board(task.world)
         self._steps: list[Step] = []
@@ -365,9 +380,18 @@ class Episode:
                 f"invalid if action is None, and only then"
             )
         optimal, successors = self._board[self.state]
-        self._steps.append(Step(**vars(decision), state=self.state, optimal=optimal))
-        if action is not None:
-            self.state = successors[action]
+        slip = None if action is None else self._slip()
+        self._steps.append(Step(**vars(decision), state=self.state, optimal=optimal, slip=slip))
+        if (move := self._steps[-1].move) is not None:
+            self.state = successors[move]
+
+    def _slip(self) -> int | None:
+        """Return the random move of this step, if it replaces the action."""
+        if not (probability := self.task.condition.get(SLIP)):
+            return None
+        draws = Draws(SLIP, self.task.name, self._number, len(self._steps))
+        slips = draws.weighted((probability, 1.0 - probability)) == 0
+        return draws.below(len(MOVES)) if slips else None
 
     def trajectory(self, index: int, failure: str | None = None) -> Trajectory:
         """Return the walk as a trajectory; `failure` is the outcome if it was ended early."""
@@ -386,7 +410,7 @@ def walk(navigator: Navigator, task: Task, trajectory: int = 0, *, seed: int = 0
     """
     draws = Draws("walk", seed, navigator.name, task.name, trajectory)
     walking = navigator.begin(task.world, draws)
-    episode = Episode(task)
+    episode = Episode(task, trajectory)
     while not episode.over:
         episode.take(walking.act(episode.state))
     return episode.trajectory(trajectory)

@@ -51,7 +51,7 @@ def walker(
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         walk = walk_of(state.metadata, state.epoch)
-        model, episode = inspect_providers.fit(lm.get_model()), Episode(walk.task)
+        model, episode = inspect_providers.fit(lm.get_model()), Episode(*walk)
         # Options of Inspect's command line are included, since Inspect merges them into calls.
         temperature = model.config.merge(active_generate_config()).temperature
         repeats = temperature == 0 if once is None else once
