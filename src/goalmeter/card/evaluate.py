@@ -14,7 +14,7 @@ from typing import Any
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._files import strict_json, write_text
-from goalmeter.card import grids, hidden, histories, interventions, worlds
+from goalmeter.card import grids, hidden, histories, interventions, isometries, worlds
 from goalmeter.card.gates import read_claim, with_verdict
 from goalmeter.card.measured import (
     GOAL,
@@ -37,11 +37,12 @@ MEASURES: dict[str, Measure] = {
     each.name: each
     for each in (
         grids.MEASURE,
-        interventions.MEASURE,
-        hidden.MEASURE,
         worlds.TABLE,
         worlds.TRAJECTORIES,
         worlds.SIMULATOR,
+        interventions.MEASURE,
+        isometries.MEASURE,
+        hidden.MEASURE,
         histories.MEASURE,
     )
 }

@@ -43,8 +43,8 @@ from goalmeter.navigation.plan import WalkPlan, plan_of
 from goalmeter.navigation.plan import forecast as forecast_of_calls
 from goalmeter.navigation.prompts import PROMPT, Asking
 from goalmeter.navigation.rationality import Directedness, GoalFit, evidence, fitted
+from goalmeter.navigation.rollouts import Walked, play_all
 from goalmeter.navigation.rollouts import forecast as forecast_of_walks
-from goalmeter.navigation.rollouts import play_all
 from goalmeter.navigation.steps import Grids
 from goalmeter.navigation.suite_definition import Suite
 from goalmeter.navigation.suites import KEY_NO_DOOR, MAZE
@@ -118,29 +118,47 @@ def _reason(subject: Subject, settings: CardSettings) -> str:
 
 
 def _forecast(subject: Subject, settings: CardSettings) -> Forecast:
+    return forecast_of_plans(NAME, plans_of(subject, settings), subject, settings)
+
+
+def forecast_of_plans(
+    name: str, plans: Sequence[WalkPlan], subject: Subject, settings: CardSettings
+) -> Forecast:
+    """Estimate the cost of `played`."""
     parts = []
-    for plan in plans_of(subject, settings):
-        folder = agent_walks.run_folder(plan, settings.out / NAME)
+    for plan in plans:
+        folder = agent_walks.run_folder(plan, settings.out / name)
         if plan.asking is not None:
             parts.append(replace(forecast_of_calls(plan, out=folder, connections=1), place=""))
         elif subject.is_object:
             count = len(plan.keys())
-            parts.append(Forecast(name=NAME, noun="walk", trials=count, left=count))
+            parts.append(Forecast(name=name, noun="walk", trials=count, left=count))
         else:
             parts.append(forecast_of_walks(plan, out=folder))
-    return together(NAME, parts)
+    return together(name, parts)
+
+
+def played(
+    name: str, plans: Sequence[WalkPlan], subject: Subject, settings: CardSettings
+) -> list[Walked]:
+    """Walk every plan of a measure and store the walks in its directory."""
+    out = settings.out / name
+    if not subject.is_object:
+        return agent_walks.play_every(plans, out, on=settings.on, progress=settings.tell)
+    assert subject.named is not None
+    walker: Navigator = subject.named.in_grids(asker=name)
+    return [play_all(plan, walker=walker, out=agent_walks.run_folder(plan, out)) for plan in plans]
+
+
+def source_of(name: str, plan: WalkPlan, settings: CardSettings) -> str:
+    """Return the file of the walks of a plan, within the directory of the card."""
+    folder = agent_walks.run_folder(plan, settings.out / name)
+    return f"{folder.relative_to(settings.out)}/trials.jsonl"
 
 
 def _run(subject: Subject, settings: CardSettings) -> Measured:
-    plans, out = plans_of(subject, settings), settings.out / NAME
-    if subject.is_object:
-        assert subject.named is not None
-        walker: Navigator = subject.named.in_grids(asker=NAME)
-        runs = [
-            play_all(plan, walker=walker, out=agent_walks.run_folder(plan, out)) for plan in plans
-        ]
-    else:
-        runs = agent_walks.play_every(plans, out, on=settings.on, progress=settings.tell)
+    plans = plans_of(subject, settings)
+    runs = played(NAME, plans, subject, settings)
     shown = groups(runs, settings.tell)
     agent = [group.measured[0] for group in shown]
     directed = [
@@ -148,10 +166,7 @@ def _run(subject: Subject, settings: CardSettings) -> Measured:
     ]
     settings.tell("the map on which it acts")
     want = want_of(agent, directed)
-    sources = [
-        f"{agent_walks.run_folder(plan, out).relative_to(settings.out)}/trials.jsonl"
-        for plan in plans
-    ]
+    sources = [source_of(NAME, plan, settings) for plan in plans]
     rows = _rows(shown, agent, want, (settings.scale, *sources))
     return Measured(
         rows=rows,

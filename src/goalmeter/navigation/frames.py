@@ -10,7 +10,7 @@ import numpy as np
 
 from goalmeter._errors import InvalidTrajectoryError
 from goalmeter._files import JsonFields
-from goalmeter._types import IntArray
+from goalmeter._types import FloatArray, IntArray
 from goalmeter.gridworld.planner import LAYERS
 from goalmeter.gridworld.world import TRANSFORMS, Cell, GridWorld, Transform
 from goalmeter.navigation.steps import (
@@ -150,6 +150,35 @@ def _compare(
     )
 
 
+# --- Invariance -----------------------------------------------------------------------------------
+SHORTFALL = "shortfall"
+
+
+def invariance(trajectories: Sequence[Trajectory] | Observed) -> dict[str, dict[str, float]]:
+    """Return what changes in each grid with a rotation or reflection, by name and grid.
+
+    Each metric of `METRICS` has its mean over the isometries less that in the original frame, and
+    "shortfall" is the agreement of two answers within a frame less that of relabelled answers
+    across frames, averaged over the isometries: 0 for an agent that does not see the frame. Grids
+    without two answers in a state have none.
+    """
+    seen = observed(trajectories)
+    names = [name for name, each in TRANSFORMS.items() if each.isometry]
+    images = [name for name in names if any(kind.transform == name for kind in seen.kinds)]
+    base, changed = _means(seen, None), [_means(seen, name) for name in images]
+    agreements = [_agreement_by_grid(seen, TRANSFORMS[name]) for name in images]
+    labels = dict(zip(Grids(seen).numbers.tolist(), Grids(seen).names, strict=True))
+    out: dict[str, dict[str, float]] = {name: {} for name in (*METRICS, SHORTFALL)}
+    for grid, means in base.items():
+        for metric, mean in means.items():
+            change = float(np.mean([frame[grid][metric] for frame in changed])) - mean
+            out[metric][labels[grid]] = change
+        if pairs := [each[grid] for each in agreements if grid in each]:
+            across, within = np.mean(pairs, axis=0)
+            out[SHORTFALL][labels[grid]] = float(within - across)
+    return out
+
+
 # --- Agreement of actions -------------------------------------------------------------------------
 def _agreements(
     seen: Observed, transform: Transform
@@ -157,6 +186,17 @@ def _agreements(
     """Estimate agreement with the original, agreement within each frame, and the difference."""
     if not transform.isometry:
         return None, None, None
+    means = [*_agreement_by_grid(seen, transform).values()]
+    across, within = np.array(means).reshape(-1, 2).T
+    return (
+        estimate(across, bounds=UNIT),
+        estimate(within, bounds=UNIT),
+        estimate(within - across, bounds=DIFFERENCE, paired=True),
+    )
+
+
+def _agreement_by_grid(seen: Observed, transform: Transform) -> dict[int, FloatArray]:
+    """Return agreement with the original and within each frame by grid, over conditions."""
     original, changed = _answers(seen, None), _answers(seen, transform.name)
     by_grid: dict[int, list[tuple[float, float]]] = {}
     for grid, condition in original.keys() & changed.keys():
@@ -164,13 +204,7 @@ def _agreements(
         after = changed[grid, condition][1][_frame_states(transform, world.shape)]
         if (pairs := _pairs(before, after[:, [*transform.actions, INVALID]])) is not None:
             by_grid.setdefault(grid, []).append(pairs)
-    means = [np.mean(by_grid[grid], axis=0) for grid in sorted(by_grid)]
-    across, within = np.array(means).reshape(-1, 2).T
-    return (
-        estimate(across, bounds=UNIT),
-        estimate(within, bounds=UNIT),
-        estimate(within - across, bounds=DIFFERENCE, paired=True),
-    )
+    return {grid: np.mean(by_grid[grid], axis=0) for grid in sorted(by_grid)}
 
 
 def _pairs(before: IntArray, after: IntArray) -> tuple[float, float] | None:
