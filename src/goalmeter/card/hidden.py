@@ -1,27 +1,34 @@
-"""Measures of a language model's hidden states: its maps, their use, and utilities over them."""
+"""Measures of a language model's hidden states: its maps, their use, its plans, and utilities."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from goalmeter.agents.abilities import Ability
 from goalmeter.card import grids
-from goalmeter.card.measured import FULL, QUICK, CardSettings, Measure, Measured
-from goalmeter.card.records import NATS, SHARE, CardRow, Disagreement
+from goalmeter.card.measured import FULL, QUICK, STANDARD, CardSettings, Measure, Measured
+from goalmeter.card.records import BOUNDED, NATS, PAIRED, SHARE, CardRow, Disagreement
 from goalmeter.card.subject import Subject
+from goalmeter.card.worlds import stored_values
 from goalmeter.navigation.agent_walks import run_folder
 from goalmeter.report import Section
 from goalmeter.report.numbers import LEAST_SHARE
 from goalmeter.report.tables import summary_table
 from goalmeter.representation.hidden_utilities import hidden_utility
 from goalmeter.representation.measure import forecast, measure
-from goalmeter.representation.result import Representation
+from goalmeter.representation.plans.readers import POSITION
+from goalmeter.representation.replay import BEFORE
+from goalmeter.representation.result import FOLDER, RESULT, Representation
+from goalmeter.representation.stages import PARTS
 from goalmeter.runs.forecast import Forecast
 from goalmeter.statistics.clusters import Estimate
 
 NAME = "hidden-states"
-OPTIONS: dict[str, Any] = {"parts": ("maps", "use")}  # of the probe
+OPTIONS: dict[str, Any] = {"parts": PARTS}  # of the probe
+DECODERS = {STANDARD: (), FULL: (2,)}  # layers of transformers that predict plans, minutes each
+PLANNED = 2  # moves of a plan; the first alone needs no plan
 
 
 def _reason(subject: Subject, settings: CardSettings) -> str:
@@ -37,21 +44,26 @@ def _mazes(subject: Subject, settings: CardSettings) -> Path:
     return run_folder(grids.plans_of(subject, settings)[0], settings.out / grids.NAME)
 
 
+def _options(settings: CardSettings) -> dict[str, Any]:
+    return {"decoders": DECODERS[settings.scale], "seed": settings.seed, **OPTIONS}
+
+
 def _forecast(subject: Subject, settings: CardSettings) -> Forecast:
     run = _mazes(subject, settings)
     if (run / "run.json").exists():
-        return forecast(run, **OPTIONS)
+        return forecast(run, **_options(settings))
     assumed = ("known after the walks; some minutes on two cores for a small model",)
     return Forecast(name=NAME, noun="probe", trials=1, left=1, assumed=assumed)
 
 
 def _run(subject: Subject, settings: CardSettings) -> Measured:
-    run, source = _mazes(subject, settings), f"{grids.NAME}/.../probe/result.json"
-    common: dict[str, Any] = {"measure": NAME, "of": "grids", "source": source}
-    found = measure(run, **OPTIONS, seed=settings.seed, progress=settings.tell)
-    rows = [*_map_rows(found, common), *_use_rows(found, common)]
+    run = _mazes(subject, settings)
+    source = (run / FOLDER / RESULT).relative_to(settings.out)
+    common: dict[str, Any] = {"measure": NAME, "of": "grids", "source": str(source)}
+    found = measure(run, **_options(settings), progress=settings.tell)
+    rows = [*_map_rows(found, common), *_use_rows(found, common), *_plan_rows(found, common)]
     if settings.scale == FULL:
-        rows += _utility_rows(run, settings, common)
+        rows += _utility_rows(run, subject, settings)
     disagreements = []
     if found.verdict == "not used" and rows and (rows[0].lower or 0.0) > 0.5:
         disagreements.append(
@@ -129,20 +141,76 @@ def _use_rows(found: Representation, common: dict[str, Any]) -> list[CardRow]:
     ]
 
 
-def _utility_rows(run: Path, settings: CardSettings, common: dict[str, Any]) -> list[CardRow]:
+def _plan_rows(found: Representation, common: dict[str, Any]) -> list[CardRow]:
+    """Return how well the first moves of walks are read at the layer that was chosen for maps.
+
+    The layer is not chosen by these scores, and the moves are read before the model writes a word.
+    """
+    layer = found.chosen.get("layer")
+    here = [row for row in found.plan if (row.layer, row.n) == (layer, PLANNED)]
+    read = next((row for row in here if row.position.startswith(BEFORE)), None)
+    if read is None:
+        return []
+    beside = {name: each for name, each in read.baselines.items() if each is not None}
+    note = f"layer {layer}, {read.position}, {read.decoder}: more than {_listed(read.exceeds)}"
+    rows = [
+        CardRow.of_estimate(
+            read.prefix,
+            id="plan_read",
+            title=f"First {PLANNED} moves decoded before the answer",
+            baselines={name: each["prefix"].value for name, each in beside.items()},
+            margin=LEAST_SHARE,
+            method=BOUNDED,
+            note=note,
+            **common,
+        )
+    ]
+    if POSITION in beside:
+        rows.append(
+            CardRow.of_estimate(
+                beside[POSITION]["beyond"],
+                id="plan_gain",
+                title=f"First {PLANNED} moves decoded, minus from position alone",
+                margin=LEAST_SHARE,
+                method=PAIRED,
+                note="same walks; above 0: the hidden states tell more than where it and the goal "
+                "are",
+                **common,
+            )
+        )
+    return rows
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) or "none of the baselines"
+
+
+def _utility_rows(run: Path, subject: Subject, settings: CardSettings) -> list[CardRow]:
     """Return the best layer's held-out MEG towards utilities over hidden states."""
-    found = hidden_utility(run, seed=settings.seed, progress=settings.tell)
-    layers = [row for row in found.rows if row.layer is not None]
-    controls = {r.features: r.held_out.value for r in found.rows if r.layer is None}
-    best = max(layers, key=lambda row: row.held_out.value)
+
+    def found() -> Any:
+        return hidden_utility(run, seed=settings.seed, progress=settings.tell).to_json()
+
+    listed = stored_values(NAME, subject, settings, {"utility": found})["utility"]["rows"]
+    shares = {number: Estimate.from_json(row["held_out"]) for number, row in enumerate(listed)}
+    layers = [number for number, row in enumerate(listed) if row["layer"] is not None]
+    best = max(layers, key=lambda number: shares[number].value)
     return [
         CardRow.of_estimate(
-            best.held_out,
+            shares[best],
             id="hidden_utility",
+            measure=NAME,
             title="MEG towards utilities over hidden states, held out",
-            baselines=controls,
+            of="grids",
+            method=BOUNDED,
+            baselines={
+                row["features"]: shares[number].value
+                for number, row in enumerate(listed)
+                if number not in layers
+            },
             margin=LEAST_SHARE,
-            note=f"layer {best.layer}, the best of {len(layers)}: {best.verdict}",
-            **common,
+            source=f"{NAME}/trials.jsonl",
+            note=f"layer {listed[best]['layer']}, the best of {len(layers)}: "
+            f"{listed[best]['verdict']}",
         )
     ]
