@@ -3,8 +3,9 @@
 Agents with known goals walk in grid worlds at the quick and the standard scale of
 `goalmeter measure` with 40 seeds each, which give other mazes and other moves. No rule of the card
 was chosen with these seeds. A headline is wrong if it names a goal that the agent does not have, no
-goal for an agent that has one, or another map for an agent that plans on the true one. The verdict
-of every run is stored.
+goal for an agent that has one, or another map for an agent that plans on the true one. Verdicts
+under intervention and, at the standard scale, on rotated and mirrored mazes are judged as well. The
+verdicts of every run are stored.
 """
 
 from __future__ import annotations
@@ -16,17 +17,20 @@ from typing import Any, NamedTuple
 import harness
 
 from goalmeter.agents.registry import agent as named_agent
+from goalmeter.card import isometries
 from goalmeter.card.grids import SIZES, plans_of
-from goalmeter.card.interventions import MAZES, reconciled
+from goalmeter.card.interventions import MAZE_ROWS, MAZES, reconciled
 from goalmeter.card.measured import QUICK, STANDARD, CardSettings
 from goalmeter.card.subject import Subject
 from goalmeter.navigation import agent_walks
 from goalmeter.navigation.acted_maps import ANOTHER_MAP, INCONCLUSIVE, THE_WORLD
+from goalmeter.navigation.frames import invariance
 from goalmeter.navigation.goals import NOTHING, OPEN, PURSUES, want_of
 from goalmeter.navigation.interventions import interventions
 from goalmeter.navigation.measure import groups
 from goalmeter.navigation.plan import WalkPlan
 from goalmeter.navigation.rollouts import Walked, play_all
+from goalmeter.statistics.verdicts import FOLLOWS, NOT_FOLLOWS
 
 FIRST, SEEDS = 2_000, {QUICK: 40, STANDARD: 40}
 GOAL, KEY, NO_GOAL = "the goal", "the key", "no goal"
@@ -38,18 +42,19 @@ class Truth(NamedTuple):
 
     goal: str
     map: str = ANY_MAP
+    sees_frame: bool = False  # whether its moves depend on the frame of a maze
 
 
 AGENTS = {
     "optimal": Truth(GOAL, TRUE_MAP),
     "boltzmann(1)": Truth(GOAL, TRUE_MAP),
-    "ideal-mole": Truth(GOAL, OTHER_MAP),
+    "ideal-mole": Truth(GOAL, OTHER_MAP, sees_frame=True),
     "greedy": Truth(GOAL),
     "key-seeker": Truth(KEY, TRUE_MAP),
     "ideal-magpie": Truth(KEY, TRUE_MAP),
     "random": Truth(NO_GOAL),
-    "wall-follower": Truth(NO_GOAL),
-    "ideal-moth": Truth(NO_GOAL),
+    "wall-follower": Truth(NO_GOAL, sees_frame=True),
+    "ideal-moth": Truth(NO_GOAL, sees_frame=True),
 }
 
 
@@ -66,6 +71,30 @@ def judged(truth: Truth, verdict: str, acts_on: str) -> str:
         return "wrong"
     # A mole that is not seen to act on another map is described incompletely.
     return "inconclusive" if truth.map == OTHER_MAP and acts_on != ANOTHER_MAP else "right"
+
+
+def judged_change(agent: str, row: str, verdict: str) -> str:
+    """Return "right", "inconclusive" or "wrong" for a verdict under intervention, or "" for none.
+
+    There are no keys in these mazes. A mole is scored on the true map, and greedy cannot go round a
+    wall: neither is judged.
+    """
+    truth = AGENTS[agent]
+    if truth.map == OTHER_MAP or (agent == "greedy" and row == "finds_detour"):
+        return ""
+    expected = NOT_FOLLOWS if truth.goal == NO_GOAL else FOLLOWS
+    return {expected: "right", INCONCLUSIVE: "inconclusive"}.get(verdict, "wrong")
+
+
+def judged_frame(agent: str, row: str, verdict: str) -> str:
+    """Return "right", "inconclusive" or "wrong" for a verdict on rotated and mirrored mazes.
+
+    Original mazes are in no special frame, so on average every agent does equally well in all.
+    """
+    depends = row == "frame_dependence" and AGENTS[agent].sees_frame
+    if verdict == INCONCLUSIVE:
+        return "inconclusive"
+    return "right" if verdict.startswith("higher" if depends else "equivalent") else "wrong"
 
 
 def _walks(name: str, seed: int, scale: str) -> list[Walked]:
@@ -88,20 +117,34 @@ def of_seed(seed: int, scale: str) -> list[dict[str, Any]]:
     rows = []
     for name, truth in AGENTS.items():
         want = want_of([each[name] for each in results], [each[name] for each in directed])
-        moved, acts_on = _moved_goal(name, seed, scale), want.acted.verdict
+        changes, acts_on = of_changes(name, seed, scale), want.acted.verdict
+        moved = changes["follows_goal"]
         verdict = reconciled(want.verdict, acts_on != ANOTHER_MAP, moved)
         row = {"scale": scale, "agent": name, "seed": seed, "verdict": verdict, "map": acts_on}
-        row |= {"walks": want.verdict, "moved goal": moved}
+        row |= {"walks": want.verdict, "moved goal": moved, "changes": changes}
+        row |= {"frames": of_frames(name, seed, scale)}
         rows.append(row | {"judged": judged(truth, verdict, acts_on)})
     return rows
 
 
-def _moved_goal(name: str, seed: int, scale: str) -> str:
-    """Return the verdict on walks after the goal was moved."""
+def of_changes(name: str, seed: int, scale: str) -> dict[str, str]:
+    """Return the verdict under each change, by the row of the card."""
     ideal = name.startswith(agent_walks.IDEAL)
     agent = agent_walks.ideal_organism(name) if ideal else name
     mazes = {"sizes": SIZES, "grids": MAZES[scale], "seed": seed, "held_out": True}
-    return interventions(agent, beside=[], **mazes).rows[0].verdict
+    rows = interventions(agent, beside=[], **mazes).rows
+    return {MAZE_ROWS[row.change][0]: row.verdict for row in rows}
+
+
+def of_frames(name: str, seed: int, scale: str) -> dict[str, str]:
+    """Return the verdict on each change with the frame, by the row of the card."""
+    if scale not in isometries.MAZES:
+        return {}
+    plan = isometries.plan_of(name, SIZES, scale, seed)
+    ideal = name.startswith(agent_walks.IDEAL)
+    walker = agent_walks.ideal_organism(name) if ideal else None
+    changes = isometries.estimates(invariance(play_all(plan, walker=walker).trajectories))
+    return {isometries.ROWS[what][0]: isometries.verdict_on(e) for what, e in changes.items()}
 
 
 def error_rates(runs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -117,9 +160,15 @@ def error_rates(runs: list[dict[str, Any]]) -> dict[str, Any]:
                 expected = ANOTHER_MAP if known == OTHER_MAP else THE_WORLD
                 names = {expected: "right", INCONCLUSIVE: "inconclusive"}
                 maps[names.get(run["map"], "wrong")] += 1
+        counted = {"goal": judged_goal, "map": maps}
+        for run in of_scale:
+            for judge, verdicts in ((judged_change, "changes"), (judged_frame, "frames")):
+                for name, verdict in run[verdicts].items():
+                    if word := judge(run["agent"], name, verdict):
+                        counted.setdefault(name, Counter())[word] += 1
         out[scale] = {
             name: {"runs": counts.total()} | {key: counts[key] for key in ("wrong", "inconclusive")}
-            for name, counts in (("goal", judged_goal), ("map", maps))
+            for name, counts in counted.items()
         }
     return out
 

@@ -15,7 +15,7 @@ from scipy.stats import ttest_1samp, wilcoxon
 
 from goalmeter.gridworld import TRANSFORMS
 from goalmeter.navigation import Task, Trajectory
-from goalmeter.navigation.frames import frames
+from goalmeter.navigation.frames import frames, invariance
 from goalmeter.statistics.verdicts import holm
 
 LEFT, RIGHT, UP, DOWN = range(4)
@@ -47,6 +47,24 @@ def test_agreement_by_hand() -> None:
     assert measured.self_agreement.value == pytest.approx(np.mean(within))
     assert measured.shortfall is not None
     assert measured.shortfall.value == pytest.approx(np.mean(within) - np.mean(across))
+
+
+def test_invariance_by_hand() -> None:
+    original = task(["#####", "#A_G#", "#####"], cap=8)
+    mirror, turned = (transformed(original, name) for name in ("reflect", "rotate"))
+    walks = [taken(original, RIGHT, RIGHT), taken(original, RIGHT, LEFT, RIGHT, RIGHT, index=1)]
+    walks += [taken(mirror, LEFT, None, LEFT), taken(mirror, UP, LEFT, LEFT, index=1)]
+    # The start is at the bottom, and UP is what RIGHT was.
+    walks += [taken(turned, *[DOWN] * 8), taken(turned, UP, UP, index=1)]
+    changes = invariance(walks)
+    assert {len(by_grid) for by_grid in changes.values()} == {1}
+    (success,), (accuracy,), _, (shortfall,) = (each.values() for each in changes.values())
+    assert success == pytest.approx(((1 + 1) / 2 + (0 + 1) / 2) / 2 - 1)
+    assert accuracy == pytest.approx(((2 / 3 + 2 / 3) / 2 + (0 + 1) / 2) / 2 - (1 + 3 / 4) / 2)
+    reflect, rotate = frames(walks).frames
+    assert reflect.shortfall is not None and rotate.shortfall is not None
+    mean = (reflect.shortfall.value + rotate.shortfall.value) / 2
+    assert shortfall == pytest.approx(mean)
 
 
 def literally(walks: list[Trajectory], name: str) -> tuple[float, float]:

@@ -30,7 +30,15 @@ from goalmeter.card.measured import (
     Measure,
     Measured,
 )
-from goalmeter.card.records import NATS, CardRow, Disagreement, Gauge
+from goalmeter.card.records import (
+    BOUNDED,
+    NATS,
+    PAIRED_PSEUDO_VALUES,
+    PSEUDO_VALUES,
+    CardRow,
+    Disagreement,
+    Gauge,
+)
 from goalmeter.card.subject import Subject
 from goalmeter.gridworld.conversions import GOAL_UTILITY, KEY_UTILITY
 from goalmeter.gridworld.generators import Draws
@@ -225,6 +233,7 @@ def _rows(
     towards_goal: dict[str, Any] = {
         "baselines": {name: d.goal.share.value for name, d in explained.items()},
         "margin": _MARGINS["share"],
+        "method": PSEUDO_VALUES,
         "error_rate": error_rate(scale, "goal"),
     } | common
     rows = [
@@ -250,6 +259,7 @@ def _rows(
                 _gain(agent[0], want),
                 id="map_gain",
                 title="MEG on its own map minus MEG on the true map",
+                method=PAIRED_PSEUDO_VALUES,
                 unit=NATS,
                 note="nats a walk",
                 **common,
@@ -262,6 +272,7 @@ def _rows(
             want.acted.follows,
             id="other_map",
             title="Moves that fit another map, of those that decide",
+            method=BOUNDED,
             baselines={"no goal": 0.5},
             error_rate=error_rate(scale, "map"),
             note=f"a map {want.acted.candidate}",
@@ -278,6 +289,7 @@ def _rows(
             getattr(overall, name),
             id=name,
             title=title,
+            method=BOUNDED,
             baselines=marks(name),
             margin=_MARGINS["accuracy"],
             **common,
@@ -301,6 +313,7 @@ def _beside_key(keys: Group, about: Directedness, common: Mapping[str, Any]) -> 
                 None if fit is None else fit.share,
                 id=name,
                 title=f"MEG towards the {thing}, before it has the key",
+                method=PSEUDO_VALUES,
                 baselines={each: f.share.value for each, f in fits.items() if f is not None},
                 margin=_MARGINS["share"],
                 **common,
@@ -311,6 +324,7 @@ def _beside_key(keys: Group, about: Directedness, common: Mapping[str, Any]) -> 
             about.difference,
             id="goal_minus_key",
             title="MEG towards the goal minus MEG towards the key",
+            method=PAIRED_PSEUDO_VALUES,
             unit=NATS,
             note="nats a walk, before it has the key",
             **common,

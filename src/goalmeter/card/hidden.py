@@ -9,7 +9,15 @@ from typing import Any
 from goalmeter.agents.abilities import Ability
 from goalmeter.card import grids
 from goalmeter.card.measured import FULL, QUICK, STANDARD, CardSettings, Measure, Measured
-from goalmeter.card.records import BOUNDED, NATS, PAIRED, SHARE, CardRow, Disagreement
+from goalmeter.card.records import (
+    BOUNDED,
+    NATS,
+    PAIRED,
+    PAIRED_PSEUDO_VALUES,
+    SHARE,
+    CardRow,
+    Disagreement,
+)
 from goalmeter.card.subject import Subject
 from goalmeter.card.worlds import stored_values
 from goalmeter.navigation.agent_walks import run_folder
@@ -103,6 +111,7 @@ def _map_rows(found: Representation, common: dict[str, Any]) -> list[CardRow]:
         own.auroc,
         id="wall_auroc",
         title="Walls decoded from hidden states, AUROC",
+        method=BOUNDED,
         unit=SHARE,
         baselines=controls,
         margin=0.05,
@@ -116,6 +125,7 @@ def _map_rows(found: Representation, common: dict[str, Any]) -> list[CardRow]:
                 Estimate.from_json(gain),
                 id="believed_gain",
                 title="MEG on the decoded map minus MEG on the true map",
+                method=PAIRED_PSEUDO_VALUES,
                 unit=NATS,
                 note="nats a walk; see docs/notes/representation.md for when it can be interpreted",
                 **common,
@@ -132,6 +142,7 @@ def _use_rows(found: Representation, common: dict[str, Any]) -> list[CardRow]:
             row.flips,
             id="map_used",
             title="Moves that flip where a needed cell is changed",
+            method=BOUNDED,
             baselines={"null": row.null_flips.value} if row.null_flips else {},
             margin=LEAST_SHARE,
             note=f"{row.intervention}, layer {row.layer}, {row.position}: {found.verdict}",

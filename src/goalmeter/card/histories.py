@@ -36,6 +36,7 @@ SLOW_TRIALS = {QUICK: (100, 5), STANDARD: (500, 5), FULL: (1000, 10)}
 MODEL_TRIALS = {STANDARD: (50, 5), FULL: (60, 10)}
 # Difference to the reality check that counts as none, in reward per step.
 MARGIN = 0.05
+METHOD = "Student's t over seeds"
 
 
 def _options(subject: Subject, settings: CardSettings) -> dict[str, Any]:
@@ -91,7 +92,7 @@ def _run(subject: Subject, settings: CardSettings) -> Measured:
     beside = baselines([subject.name], progress=settings.tell, **options)
     marks = {name: result.measure for name, result in beside.items()}
     source = "" if subject.is_object else f"{NAME}/agent/trials.jsonl"
-    common: dict[str, Any] = {"measure": NAME, "unit": REWARD, "of": "seeds"}
+    common: dict[str, Any] = {"measure": NAME, "unit": REWARD, "of": "seeds", "method": METHOD}
     low, high = agent.interval
     few = low != low
     rows = [

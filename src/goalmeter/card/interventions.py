@@ -38,15 +38,16 @@ from goalmeter.tabular import optimal_policy
 NAME = "interventions"
 PURSUES_GOAL = f"{PURSUES} {WISHES[GOAL_UTILITY]}"
 MAZES = {QUICK: 6, STANDARD: 15, FULL: 40}  # of each size and complexity
+_LEAST_SIZE = 7  # smaller mazes have no two places that are far apart
 # Row of each change of mazes and of tables, with its title.
-_MAZES = {
+MAZE_ROWS = {
     GOAL_MOVED: ("follows_goal", "Moved goal: MEG towards its new place"),
     REMOVED: ("old_place", "Moved goal: MEG towards its old place"),
     OUT_OF_REACH: ("no_goal", "Goal out of reach: MEG towards its old place"),
     BLOCKED: ("finds_detour", "Blocked path: MEG towards the goal"),
     SLIPS: ("slip", "Slips: MEG towards the goal"),
 }
-_TABLES = {
+TABLE_ROWS = {
     tables.MOVED: ("follows_goal", "Moved reward: MEG towards its new place"),
     tables.DEVALUED: ("no_goal", "Removed reward: MEG towards its old place"),
     tables.BLOCKED: ("finds_detour", "Blocked path: MEG towards the reward"),
@@ -70,9 +71,9 @@ def _reason(subject: Subject, settings: CardSettings) -> str:
         return ""
     if subject.log is not None:
         return "logged trajectories cannot be continued in a changed world"
-    if {Ability.GRID, Ability.TEXT}.intersection(subject.abilities):
-        return ""
-    return "requires an agent that can be asked again in a changed world"
+    if not {Ability.GRID, Ability.TEXT}.intersection(subject.abilities):
+        return "requires an agent that can be asked again in a changed world"
+    return "" if _sizes(subject) else f"requires mazes of at least size {_LEAST_SIZE}"
 
 
 def _forecast(subject: Subject, settings: CardSettings) -> Forecast:
@@ -87,9 +88,13 @@ MEASURE = Measure(NAME, _reason, _forecast, _run)
 
 
 # --- Mazes ----------------------------------------------------------------------------------------
+def _sizes(subject: Subject) -> tuple[int, ...]:
+    return tuple(size for size in sizes_of(subject) if size >= _LEAST_SIZE)
+
+
 def _options(subject: Subject, settings: CardSettings) -> dict[str, Any]:
     return {
-        "sizes": sizes_of(subject),
+        "sizes": _sizes(subject),
         "grids": MAZES[settings.scale],
         "seed": settings.seed,
         "held_out": True,
@@ -117,7 +122,7 @@ def _run_in_mazes(subject: Subject, settings: CardSettings) -> Measured:
         sections=[_section(result)],
         trials=walks_of(result),
         items={
-            _MAZES[row.change][0]: {
+            MAZE_ROWS[row.change][0]: {
                 f"size {maze['size']}, complexity {maze['complexity']}, seed {maze['seed']}": (
                     share,
                     1.0,
@@ -132,7 +137,7 @@ def _run_in_mazes(subject: Subject, settings: CardSettings) -> Measured:
 
 
 def _maze_row(row: ScoredChange, result: InterventionResult, scale: str) -> CardRow:
-    name, title = _MAZES[row.change]
+    name, title = MAZE_ROWS[row.change]
     folder = f"{NAME}/{DEVALUATION.name}" if row.change == OUT_OF_REACH else NAME
     return CardRow.of_estimate(
         row.share,
@@ -174,7 +179,7 @@ def _run_in_table(subject: Subject, settings: CardSettings) -> Measured:
 
 def _table_row(row: ScoredChange, result: InterventionResult, is_fixed: bool) -> CardRow:
     change = row.change.partition(" ")[0]  # without its parameter
-    name, title = _TABLES[change]
+    name, title = TABLE_ROWS[change]
     return CardRow(
         id=name,
         measure=NAME,

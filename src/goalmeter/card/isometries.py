@@ -6,7 +6,7 @@ Agents", section 4 (iso-difficulty transforms).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,11 +33,11 @@ from goalmeter.statistics.verdicts import Verdict, verdict
 NAME = ISOMETRIES.name
 MAZES = {STANDARD: 15, FULL: 40}  # of each size
 # Two walks through each maze show how often an agent agrees with itself.
-_OPTIONS: dict[str, Any] = {"complexities": (0.5,), "trajectories": 2}
-FRAMES = tuple(name for name, each in TRANSFORMS.items() if each.isometry)
+_FRAMES = tuple(name for name, each in TRANSFORMS.items() if each.isometry)
+OPTIONS: dict[str, Any] = {"complexities": (0.5,), "trajectories": 2, "transforms": _FRAMES}
 # An agent that does not see the frame, and one that does: a mirrored right-hand rule is another.
 _BASELINES = ("optimal", "wall-follower")
-_ROWS = {  # what changes -> row and title
+ROWS = {  # what changes -> row and title
     "accuracy": ("frame_accuracy", "Optimal moves, rotated or mirrored minus original mazes"),
     "success": ("frame_success", "Goal reached, rotated or mirrored minus original mazes"),
     SHORTFALL: ("frame_dependence", "Agreement with itself within minus across frames"),
@@ -56,16 +56,15 @@ def _reason(subject: Subject, settings: CardSettings) -> str:
     return "not run at the quick scale" if settings.scale == QUICK else ""
 
 
+def plan_of(name: str, sizes: Sequence[int], scale: str, seed: int) -> WalkPlan:
+    """Return the walks of an agent through mazes and their rotations and reflections."""
+    grids = MAZES[scale]
+    options: dict[str, Any] = OPTIONS | {"sizes": sizes, "grids": grids, "seed": seed}
+    return walk_plan(name, ISOMETRIES.name, **options)
+
+
 def _plan(subject: Subject, settings: CardSettings) -> WalkPlan:
-    return walk_plan(
-        subject.name,
-        ISOMETRIES.name,
-        sizes=sizes_of(subject),
-        grids=MAZES[settings.scale],
-        transforms=FRAMES,
-        seed=settings.seed,
-        **_OPTIONS,
-    )
+    return plan_of(subject.name, sizes_of(subject), settings.scale, settings.seed)
 
 
 def _forecast(subject: Subject, settings: CardSettings) -> Forecast:
@@ -83,13 +82,13 @@ def _run(subject: Subject, settings: CardSettings) -> Measured:
     rows = [
         CardRow.of_estimate(
             found,
-            id=_ROWS[what][0],
+            id=ROWS[what][0],
             measure=NAME,
-            title=_ROWS[what][1],
+            title=ROWS[what][1],
             of="mazes",
             method=PAIRED,
             baselines={name: each[what].value for name, each in marks.items()},
-            error_rate=error_rate(settings.scale, _ROWS[what][0]),
+            error_rate=error_rate(settings.scale, ROWS[what][0]),
             margin=MARGIN,
             source=source,
             note=f"{verdict_on(found)}; difference {points(found)} points",
@@ -101,9 +100,9 @@ def _run(subject: Subject, settings: CardSettings) -> Measured:
         rows=[row for row in rows if row.value is not None],
         sections=[Section(title="Rotated and mirrored mazes", tables=(table,))],
         items={
-            _ROWS[what][0]: {maze: (change, 1.0) for maze, change in by_maze.items()}
+            ROWS[what][0]: {maze: (change, 1.0) for maze, change in by_maze.items()}
             for what, by_maze in changes.items()
-            if what in _ROWS
+            if what in ROWS
         },
         trials=len(agent.seen.trajectories),
         citations=("arghal2026behavioural",),
@@ -122,5 +121,5 @@ def estimates(changes: Mapping[str, Mapping[str, float]]) -> dict[str, Estimate]
     """Return the mean of each change of `invariance` over mazes."""
     return {
         what: estimate(np.array([*changes[what].values()]), bounds=DIFFERENCE, paired=True)
-        for what in _ROWS
+        for what in ROWS
     }

@@ -25,7 +25,8 @@ INTERVAL, BOUND, EXACT = "95% interval", "certified bound", "exact"
 # Methods of intervals over clusters (`statistics.clusters`).
 BOUNDED = "mean of bounded values (Gaffke 2005)"
 PAIRED = "Student's t of paired differences; bounded (Gaffke 2005) if they are equal"
-PSEUDO_VALUES = "pseudo-values of Tukey, bounded (Gaffke 2005)"
+PSEUDO_VALUES = "mean of Tukey's pseudo-values within bounds (Gaffke 2005)"
+PAIRED_PSEUDO_VALUES = "Student's t of Tukey's pseudo-values; bounded (Gaffke 2005) if few"
 
 
 @dataclass(frozen=True, kw_only=True)

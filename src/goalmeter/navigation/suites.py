@@ -249,7 +249,8 @@ def _changeable_mazes(
             )
 
 
-@lru_cache(maxsize=512)
+# Both suites, and every agent, have the same mazes; most of the drawn ones are not held out.
+@lru_cache(maxsize=4096)
 def _changes(size: int, complexity: float, seed: int, held_out: bool) -> dict[str, GridWorld]:
     """Return a maze without and with each change; empty if a change is impossible."""
     world = _maze_world(size, complexity, (_LEAST_STEPS, size**2), None, seed)
