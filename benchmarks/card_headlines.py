@@ -144,7 +144,10 @@ def of_frames(name: str, seed: int, scale: str) -> dict[str, str]:
     ideal = name.startswith(agent_walks.IDEAL)
     walker = agent_walks.ideal_organism(name) if ideal else None
     changes = isometries.estimates(invariance(play_all(plan, walker=walker).trajectories))
-    return {isometries.ROWS[what][0]: isometries.verdict_on(e) for what, e in changes.items()}
+    return {
+        isometries.ROWS[what][0]: isometries.verdict_on(what, found)
+        for what, found in changes.items()
+    }
 
 
 def error_rates(runs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -163,7 +166,7 @@ def error_rates(runs: list[dict[str, Any]]) -> dict[str, Any]:
         counted = {"goal": judged_goal, "map": maps}
         for run in of_scale:
             for judge, verdicts in ((judged_change, "changes"), (judged_frame, "frames")):
-                for name, verdict in run[verdicts].items():
+                for name, verdict in run.get(verdicts, {}).items():
                     if word := judge(run["agent"], name, verdict):
                         counted.setdefault(name, Counter())[word] += 1
         out[scale] = {
@@ -192,7 +195,15 @@ def markdown(result: dict[str, Any]) -> str:
             cells = (str(counts[word]) for word in ("right", "inconclusive", "wrong"))
             lines.append(f"| {scale} | {name} | {truth.goal} | {truth.map} | {' | '.join(cells)} |")
     head = "| scale | agent | pursues | acts on | right | inconclusive | wrong |"
-    return "\n".join([head, "|---|---|---|---|---|---|---|", *lines]) + "\n"
+    of_rows = [
+        f"| {scale} | {name} | {counts['runs'] - counts['inconclusive'] - counts['wrong']} | "
+        f"{counts['inconclusive']} | {counts['wrong']} |"
+        for scale, rows in result["error_rates"].items()
+        for name, counts in rows.items()
+        if name not in ("goal", "map")
+    ]
+    rows = ["| scale | row | right | inconclusive | wrong |", "|---|---|---|---|---|", *of_rows]
+    return "\n".join([head, "|---|---|---|---|---|---|---|", *lines, "", *rows]) + "\n"
 
 
 if __name__ == "__main__":

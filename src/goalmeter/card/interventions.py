@@ -188,7 +188,7 @@ def _table_row(row: ScoredChange, result: InterventionResult, is_fixed: bool) ->
         lower=row.share.value,
         upper=row.share.value,
         ends=EXACT,
-        baselines={"uniform": 0.0} | _beside(row, result),
+        baselines={"uniform": 0.0, **_beside(row, result)},
         margin=LEAST_SHARE,
         source=f"{NAME}/trials.jsonl",
         note=_note(row, result) + (f"; {_FIXED[change]}" if is_fixed else ""),

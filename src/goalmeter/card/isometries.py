@@ -91,7 +91,7 @@ def _run(subject: Subject, settings: CardSettings) -> Measured:
             error_rate=error_rate(settings.scale, ROWS[what][0]),
             margin=MARGIN,
             source=source,
-            note=f"{verdict_on(found)}; difference {points(found)} points",
+            note=f"{verdict_on(what, found)}; difference {points(found)} points",
         )
         for what, found in estimates(changes).items()
     ]
@@ -112,9 +112,12 @@ def _run(subject: Subject, settings: CardSettings) -> Measured:
 MEASURE = Measure(NAME, _reason, _forecast, _run)
 
 
-def verdict_on(found: Estimate) -> str:
+def verdict_on(what: str, found: Estimate) -> str:
     """Return the verdict on a change with the frame, in words."""
-    return _WORDS[verdict(found.interval, MARGIN)]
+    judgement = verdict(found.interval, MARGIN)
+    # The expected shortfall is half the squared distance of two policies: never below 0.
+    is_impossible = what == SHORTFALL and judgement is Verdict.BELOW
+    return _WORDS[Verdict.UNTOLD if is_impossible else judgement]
 
 
 def estimates(changes: Mapping[str, Mapping[str, float]]) -> dict[str, Estimate]:

@@ -52,7 +52,7 @@ class ScoredChange(JsonFields):
         names = ("share", "nats_per_decision", "difference")
         estimates = {name: Estimate.from_json(value[name]) for name in names}
         controls = {name: Estimate.from_json(each) for name, each in value["controls"].items()}
-        return cls(**value | estimates | {"controls": controls})
+        return cls(**{**value, **estimates, "controls": controls})
 
 
 @dataclass(frozen=True)

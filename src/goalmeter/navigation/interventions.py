@@ -208,12 +208,12 @@ def _shares(
         # The last decision before the cap leads to no reward.
         matter = np.minimum(length, seen.caps - 1)
         count = len(seen.grids)
-        walks = np.bincount(seen.grid, minlength=count)
+        times = np.bincount(seen.grid, minlength=count)
         most = np.bincount(seen.grid, matter, count)[:, None]
         total = np.zeros((count, len(rationalities)))
         np.add.at(total, seen.grid, values)
         shares = np.where(most > 0, total / (MOST * np.maximum(most, 1)), np.nan)
-        out.append((shares, most / np.maximum(walks, 1)[:, None]))
+        out.append((shares, most / np.maximum(times, 1)[:, None]))
     return out
 
 
@@ -250,7 +250,7 @@ def _result(
 
     def mean(change: str, shares: FloatArray, low: float, high: float) -> Estimate:
         known = ~np.isnan(shares)
-        kept = {"n": changes.count(change), "strata": strata[known]}
+        kept: dict[str, Any] = {"n": changes.count(change), "strata": strata[known]}
         return estimate(shares[known], bounds=(low, high), paired=True, **kept)
 
     changes = [walk.condition[CHANGE] for walk in seen.trajectories]
