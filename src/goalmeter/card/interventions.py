@@ -11,7 +11,7 @@ from goalmeter._files import strict_values
 from goalmeter.agents.abilities import Ability
 from goalmeter.card.grids import error_rate, sizes_of
 from goalmeter.card.measured import FULL, QUICK, STANDARD, CardSettings, Measure, Measured
-from goalmeter.card.records import BOUNDED, EXACT, CardRow, Disagreement
+from goalmeter.card.records import EXACT, PAIRED, CardRow, Disagreement
 from goalmeter.card.subject import Subject
 from goalmeter.card.worlds import stored_values, untimed
 from goalmeter.gridworld.conversions import GOAL_UTILITY
@@ -145,7 +145,7 @@ def _maze_row(row: ScoredChange, result: InterventionResult, scale: str) -> Card
         measure=NAME,
         title=title,
         of="mazes",
-        method=BOUNDED,
+        method=PAIRED,
         baselines=_beside(row, result),
         error_rate=error_rate(scale, name),
         margin=LEAST_SHARE,

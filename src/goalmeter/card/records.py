@@ -24,7 +24,7 @@ SHARE, NATS, REWARD, P_VALUE = "share", "nats", "reward per step", "p-value"
 INTERVAL, BOUND, EXACT = "95% interval", "certified bound", "exact"
 # Methods of intervals over clusters (`statistics.clusters`).
 BOUNDED = "mean of bounded values (Gaffke 2005)"
-PAIRED = "Student's t of paired differences; bounded (Gaffke 2005) if they are equal"
+PAIRED = "Student's t over mazes or grids; bounded (Gaffke 2005) if all are equal"
 PSEUDO_VALUES = "mean of Tukey's pseudo-values within bounds (Gaffke 2005)"
 PAIRED_PSEUDO_VALUES = "Student's t of Tukey's pseudo-values; bounded (Gaffke 2005) if few"
 
