@@ -109,7 +109,7 @@ class _Replayed:
     def act(self, state: Any) -> Any:
         step = next(self._steps)
         assert step.state == state
-        labels = {k: v for k, v in vars(step).items() if k not in ("state", "optimal")}
+        labels = {k: v for k, v in vars(step).items() if k not in ("state", "optimal", "slip")}
         return Decision(**labels)
 
 
