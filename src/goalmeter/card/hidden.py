@@ -14,6 +14,7 @@ from goalmeter.card.records import (
     NATS,
     PAIRED,
     PAIRED_PSEUDO_VALUES,
+    PSEUDO_VALUES,
     SHARE,
     CardRow,
     Disagreement,
@@ -111,7 +112,7 @@ def _map_rows(found: Representation, common: dict[str, Any]) -> list[CardRow]:
         own.auroc,
         id="wall_auroc",
         title="Walls decoded from hidden states, AUROC",
-        method=BOUNDED,
+        method=PSEUDO_VALUES,
         unit=SHARE,
         baselines=controls,
         margin=0.05,
@@ -213,7 +214,7 @@ def _utility_rows(run: Path, subject: Subject, settings: CardSettings) -> list[C
             measure=NAME,
             title="MEG towards utilities over hidden states, held out",
             of="grids",
-            method=BOUNDED,
+            method=PSEUDO_VALUES,
             baselines={
                 row["features"]: shares[number].value
                 for number, row in enumerate(listed)

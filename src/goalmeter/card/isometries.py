@@ -1,7 +1,7 @@
 """Mazes and their rotations and reflections, which are equally difficult, as a measure of a card.
 
 Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
-Agents", section 4 (iso-difficulty transforms).
+Agents" (iso-difficulty transforms).
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from goalmeter.statistics.verdicts import Verdict, verdict
 
 NAME = ISOMETRIES.name
 MAZES = {STANDARD: 15, FULL: 40}  # of each size
-# Two walks through each maze show how often an agent agrees with itself.
 _FRAMES = tuple(name for name, each in TRANSFORMS.items() if each.isometry)
+# Two walks through each maze show how often an agent agrees with itself.
 OPTIONS: dict[str, Any] = {"complexities": (0.5,), "trajectories": 2, "transforms": _FRAMES}
 # An agent that does not see the frame, and one that does: a mirrored right-hand rule is another.
 _BASELINES = ("optimal", "wall-follower")
