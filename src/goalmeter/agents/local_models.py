@@ -70,6 +70,13 @@ class SeededSampling:
             Random() if s.seed is None else Random(f"tokens:{s.seed}") for s in samplings
         ]
         self.chosen: list[list[Chosen]] = [[] for _ in samplings]  # records of each sequence
+        self._records = self.chosen  # those of the rows that are left
+
+    def select(self, rows: Sequence[int]) -> None:
+        """Continue with these rows only."""
+        self._samplings, self._draws, self._records = (
+            [each[row] for row in rows] for each in (self._samplings, self._draws, self._records)
+        )
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Return the scores [sequences, tokens] with one token left in each row."""
@@ -118,7 +125,7 @@ class SeededSampling:
             if sampling.alternatives is not None:
                 n = sampling.alternatives
                 pairs = tuple(zip(tokens[row][:n], values[row][:n], strict=True))
-                self.chosen[row].append(Chosen(ids[row], sampled_logprobs[row], pairs))
+                self._records[row].append(Chosen(ids[row], sampled_logprobs[row], pairs))
 
 
 _FEATURE = "Running a language model on this machine"
@@ -156,6 +163,46 @@ class Reply:
     ids: tuple[int, ...]  # ids of all tokens, including the end token
     ended: bool  # False if the answer was truncated
     chosen: tuple[Chosen, ...]  # log-probabilities, if requested
+
+
+# Decoding steps before the sequences that have ended leave a batch, and places by which the space
+# for keys and values grows.
+_STEPS, _SPACE = 16, 64
+
+
+def _growing_cache(config: Any) -> Any:
+    """Return a cache that appends in place; that of transformers copies all states at each step."""
+    from transformers.cache_utils import DynamicCache, DynamicLayer
+
+    class GrowingLayer(DynamicLayer):
+        """Layer whose keys and values are the used part of larger tensors."""
+
+        spaces: tuple[torch.Tensor, ...] = ()
+        used: torch.Tensor | None = None  # the keys in `spaces`
+
+        def update(self, keys: Any, values: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+            if not self.is_initialized:
+                self.lazy_initialization(keys, values)
+            start, states = self.get_seq_length(), (keys, values)
+            end = start + keys.shape[-2]
+            # Rows that were selected are not in the larger tensors.
+            if self.used is not self.keys or end > self.spaces[0].shape[-2]:
+                self.spaces = tuple(
+                    new.new_empty((*new.shape[:-2], end + _SPACE, new.shape[-1])) for new in states
+                )
+                for space, old in zip(self.spaces, (self.keys, self.values), strict=True):
+                    if start:
+                        space[..., :start, :] = old
+            for space, new in zip(self.spaces, states, strict=True):
+                space[..., start:end, :] = new
+            self.keys, self.values = (space[..., :end, :] for space in self.spaces)
+            self.used = self.keys
+            return self.keys, self.values
+
+    cache = DynamicCache(config=config)
+    # Layers of other kinds, such as those with a window, are kept.
+    cache.layers = [GrowingLayer() if type(each) is DynamicLayer else each for each in cache.layers]
+    return cache
 
 
 class LocalModel:
@@ -225,7 +272,7 @@ class LocalModel:
         return Prompt(tuple(ids), room, sampling)
 
     def answers(self, prompts: Sequence[Prompt]) -> list[Reply]:
-        """Answer a batch of prompts."""
+        """Answer a batch of prompts; sequences leave the batch when their answers have ended."""
         import torch
 
         transformers: Any = require("transformers", extra="lm", feature=_FEATURE)
@@ -237,30 +284,41 @@ class LocalModel:
         input_ids = torch.tensor(padded, device=device)
         mask = torch.tensor([[0] * g + [1] * (longest - g) for g in gaps], device=device)
         sampling = SeededSampling([prompt.sampling for prompt in prompts])
-        limits = torch.tensor([longest + prompt.tokens for prompt in prompts], device=device)
-
-        def reaches_limit(sequences: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
-            return limits <= sequences.shape[1]
-
-        # Greedy decoding, since `SeededSampling` leaves one token in each row.
-        with torch.inference_mode(), generating_in_batches():
-            out = self.model.generate(
-                input_ids=input_ids,
-                attention_mask=mask,
-                generation_config=transformers.GenerationConfig(
-                    do_sample=False, max_new_tokens=max(prompt.tokens for prompt in prompts)
-                ),
-                logits_processor=transformers.LogitsProcessorList([sampling]),
-                stopping_criteria=transformers.StoppingCriteriaList([reaches_limit]),
-            )
-        replies = []
-        rows = out[:, longest:].tolist()
-        for row, prompt, chosen in zip(rows, prompts, sampling.chosen, strict=True):
-            answer = row[: prompt.tokens]
-            end = next((n for n, token in enumerate(answer, start=1) if token in self._ends), None)
-            ids = tuple(answer[:end])
-            replies.append(Reply(self.text(ids), ids, end is not None, tuple(chosen[: len(ids)])))
-        return replies
+        answers: list[list[int]] = [[] for _ in prompts]
+        left, cache = list(range(len(prompts))), _growing_cache(self.model.config)
+        while left:
+            steps = min(_STEPS, *(prompts[n].tokens - len(answers[n]) for n in left))
+            # Greedy decoding, since `SeededSampling` leaves one token in each row.
+            with torch.inference_mode(), generating_in_batches():
+                out = self.model.generate(
+                    input_ids=input_ids,
+                    attention_mask=mask,
+                    past_key_values=cache,
+                    generation_config=transformers.GenerationConfig(
+                        do_sample=False, max_new_tokens=steps
+                    ),
+                    logits_processor=transformers.LogitsProcessorList([sampling]),
+                )
+            made = out.shape[1] - input_ids.shape[1]
+            for number, tokens in zip(left, out[:, -made:].tolist(), strict=True):
+                end = next((n for n, t in enumerate(tokens, start=1) if t in self._ends), None)
+                answers[number] += tokens[:end]
+            rows = [
+                row
+                for row, number in enumerate(left)
+                if not self.ended(answers[number]) and len(answers[number]) < prompts[number].tokens
+            ]
+            left = [left[row] for row in rows]
+            if left:
+                sampling.select(rows)
+                chosen = torch.tensor(rows, device=device)
+                cache.batch_select_indices(chosen)
+                ones = mask.new_ones(len(rows), made)
+                input_ids, mask = out[chosen], torch.cat([mask[chosen], ones], dim=1)
+        return [
+            Reply(self.text(ids), tuple(ids), self.ended(ids), tuple(chosen[: len(ids)]))
+            for ids, chosen in zip(answers, sampling.chosen, strict=True)
+        ]
 
     def extended(self, cache: Any, ids: Sequence[int]) -> tuple[Any, torch.Tensor]:
         """Append tokens to a text; return its cache and the logits of the next token, [tokens].
