@@ -12,7 +12,7 @@ from card import example_cards
 
 import goalmeter as gm
 from goalmeter._errors import InvalidParameterError
-from goalmeter.card import grids, hidden, histories, interventions, worlds
+from goalmeter.card import elicitation, grids, hidden, histories, interventions, worlds
 from goalmeter.card.measured import SCALES
 from goalmeter.card.records import BOUND, EXACT, CardRow, read_card
 from goalmeter.card.worlds import verdict_of
@@ -138,7 +138,7 @@ def test_hidden_states_and_elicitation_of_a_local_model(
     monkeypatch.setattr(grids, "SIZES", (7,))
     monkeypatch.setattr(grids, "WALKS", dict.fromkeys(SCALES, (10, 1, 1)))
     little = {"sizes": (5,), "grids": 1, "cap": 4}
-    monkeypatch.setattr(grids, "ELICITED", grids.ELICITED | little)
+    monkeypatch.setattr(elicitation, "ELICITED", elicitation.ELICITED | little)
     little = {"layers": (1,), "interventions": ("knock-out",), "use_decisions": 12}
     monkeypatch.setattr(hidden, "OPTIONS", hidden.OPTIONS | little)
     without = ("reflection", "interventions", "isometries")

@@ -46,14 +46,31 @@ class CardComparison(JsonFields):
     """Rows of several cards and their differences from the first card."""
 
     cards: Sequence[str]  # agents, with the paths of their cards if two agents are the same
+    headlines: Mapping[str, str]  # by card
     rows: Sequence[Mapping[str, Any]]  # id, title, and `values`: the row of each card that has it
     differences: Sequence[RowDifference]
+
+    def compared(self, row: Mapping[str, Any]) -> dict[str, RowDifference]:
+        """Return the differences of a row by card, without those that cannot be compared."""
+        return {
+            each.card: each
+            for each in self.differences
+            if each.id == row["id"] and each.change is not None
+        }
+
+    @property
+    def not_compared(self) -> list[str]:
+        """One sentence for each row that no card can be compared in, with its values."""
+        return [_reason(row) for row in self.rows if not self.compared(row)]
 
     @property
     def tables(self) -> tuple[Table, Table]:
         """Differences from the first card, and values side by side."""
-        changes = say.table("differences", self.differences, first=self.cards[0])
-        return changes, say.table("values", self.rows)
+        changes = [each for each in self.differences if each.change is not None]
+        return (
+            say.table("differences", changes, notes=self.not_compared, first=self.cards[0]),
+            say.table("values", self.rows),
+        )
 
 
 def compare_cards(
@@ -99,7 +116,8 @@ def compare_cards(
             texts = {"id": key, "title": row.title, "card": name, "unit": row.unit}
             words = _in_words(change, margin, row.unit)
             differences.append(RowDifference(**texts, change=change, margin=margin, verdict=words))
-    return CardComparison(cards=names, rows=rows, differences=differences)
+    headlines = {name: card.headline for name, card in zip(names, cards, strict=True)}
+    return CardComparison(cards=names, headlines=headlines, rows=rows, differences=differences)
 
 
 def ends_of(row: CardRow) -> tuple[float | None, float | None]:
@@ -146,8 +164,31 @@ def _difference(first: CardRow | None, second: CardRow | None, sums: FloatArray)
 def _in_words(change: Estimate | None, margin: float, unit: str) -> str:
     if change is None:
         return "not compared"
-    within = f"±{100 * margin:g} points" if unit == SHARE else f"±{margin:g}"
-    return _VERDICTS.get(verdict(change.interval, margin), f"equivalent within {within}")
+    return _VERDICTS.get(
+        verdict(change.interval, margin), f"equivalent within {_within(margin, unit)}"
+    )
+
+
+def _within(margin: float, unit: str) -> str:
+    return f"±{100 * margin:g} points" if unit == SHARE else f"±{margin:g}"
+
+
+def margin_text(row: RowDifference) -> str:
+    """Return the margin of a row in words."""
+    return f"margin {_within(row.margin, row.unit)}" if row.margin else "no margin"
+
+
+def _reason(row: Mapping[str, Any]) -> str:
+    """Return why a row is not compared, with its values."""
+    known = {name: row for name, row in row["values"].items() if row.value is not None}
+    values = ", ".join(f"{name} ({_row_text(each)})" for name, each in known.items())
+    if any(each.unit == P_VALUE for each in known.values()):
+        why = f"p-values are not compared; {values}"
+    elif len({each.unit for each in known.values()}) > 1:
+        why = f"the units differ; {values}"
+    else:
+        why = f"measured only for {values}" if known else "without a value"
+    return f"{row['title']}: {why}."
 
 
 def _row_text(row: CardRow | None) -> str:
@@ -162,11 +203,18 @@ def _row_text(row: CardRow | None) -> str:
     return percent(value) if row.unit == SHARE else number(value, _DIGITS.get(row.unit, 3))
 
 
-def _change_text(row: RowDifference) -> str:
+def pairing_text(row: RowDifference) -> str:
+    """Return over how many common worlds a difference is paired."""
+    count = row.change.clusters if row.change else 0
+    return f"paired over {count} worlds" if count else "not paired"
+
+
+def change_text(row: RowDifference) -> str:
+    """Return a difference with its interval; shares in percentage points."""
     if row.change is None:
         return DASH
     is_share, digits = row.unit == SHARE, _DIGITS.get(row.unit, 3)
     return points(row.change) if is_share else number(row.change, digits)
 
 
-say = Texts("comparison", {"row": _row_text, "change": _change_text})
+say = Texts("comparison", {"row": _row_text, "change": change_text})

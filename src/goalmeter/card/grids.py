@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -18,6 +17,7 @@ from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.agents.abilities import Ability
 from goalmeter.agents.grid_agents import Navigator
+from goalmeter.card.elicitation import elicitation
 from goalmeter.card.measured import (
     BELIEF,
     FULL,
@@ -47,16 +47,14 @@ from goalmeter.navigation import agent_walks
 from goalmeter.navigation.acted_maps import ANOTHER_MAP, THE_WORLD, on_map
 from goalmeter.navigation.goals import NOTHING, PURSUES, Want, in_words, want_of
 from goalmeter.navigation.measure import Group, Navigation, groups
-from goalmeter.navigation.plan import WalkPlan, plan_of
+from goalmeter.navigation.plan import WalkPlan
 from goalmeter.navigation.plan import forecast as forecast_of_calls
-from goalmeter.navigation.prompts import PROMPT, Asking
 from goalmeter.navigation.rationality import Directedness, GoalFit, evidence, fitted
 from goalmeter.navigation.rollouts import Walked, play_all
 from goalmeter.navigation.rollouts import forecast as forecast_of_walks
 from goalmeter.navigation.steps import Grids
 from goalmeter.navigation.suite_definition import Suite
 from goalmeter.navigation.suites import KEY_NO_DOOR, MAZE
-from goalmeter.navigation.trajectories import Step
 from goalmeter.pages import navigation as pages
 from goalmeter.report import Section
 from goalmeter.report.numbers import LEAST_SHARE, percent
@@ -189,7 +187,7 @@ def _run(subject: Subject, settings: CardSettings) -> Measured:
         failures=sum((Counter(result.failed) for result in agent), Counter[str]()),
         trials=sum(len(result.seen.trajectories) for result in agent),
         citations=("macdermott2024measuring", "arghal2026behavioural", "tukey1958bias"),
-        elicitation=_elicitation(subject, settings, agent),
+        elicitation=elicitation(subject, settings, agent),
     )
 
 
@@ -511,51 +509,3 @@ def _sections(
             text=(f"{len(walks) - len(figures)} other walks are omitted for size.",),
         ),
     ]
-
-
-# Mazes in which a language model is asked in other ways: sizes, complexities, number of each.
-ELICITED: dict[str, Any] = {"sizes": (7,), "complexities": (0.5,), "grids": 12, "trajectories": 1}
-RENDERINGS, TEMPERATURES = ("plain/1", "keys/1"), (Asking().temperature, 0.0)
-
-
-def _elicitation(
-    subject: Subject, settings: CardSettings, agent: Sequence[Navigation]
-) -> Mapping[str, Any] | None:
-    """Return the answers of a language model by kind, and its success by how it is asked."""
-    if not subject.is_language_model:
-        return None
-    # Inspect takes seconds to import.
-    from goalmeter.navigation.inspect.task import STOP_PREFIXES
-
-    counts: Counter[str] = Counter()
-    for result in agent:
-        for walk in result.seen.trajectories:
-            for step in walk.steps:
-                counts[_kind_of_answer(step, STOP_PREFIXES)] += 1
-    out: dict[str, Any] = {"answers": dict(counts)}
-    if settings.scale == QUICK:
-        return out | {"other prompts and temperatures": "not run at the quick scale"}
-    own = agent[0].plan.tasks.tasks[0].condition[PROMPT]
-    other = next(name for name in RENDERINGS if name != own)
-    shares: dict[str, float] = {}
-    for prompt in (own, other):
-        for temperature in TEMPERATURES:
-            asking, name = Asking(temperature=temperature), f"{prompt}, temperature {temperature:g}"
-            how: dict[str, Any] = {"prompts": [prompt], "asking": asking, "held_out": True}
-            plan = plan_of(subject.name, MAZE.name, seed=settings.seed, **how, **ELICITED)
-            folder = settings.out / "elicitation" / re.sub(r"[^\w.]+", "-", name)
-            (walked,) = agent_walks.play_every([plan], folder, progress=settings.tell)
-            shares[name] = float(np.mean([walk.arrived for walk in walked.trajectories]))
-    spread = max(shares.values()) - min(shares.values())
-    success = {name: percent(share) for name, share in shares.items()}
-    mean = float(np.mean([*shares.values()]))
-    return out | {"success": success, "mean": percent(mean), "spread": percent(spread)}
-
-
-def _kind_of_answer(step: Step, prefixes: Mapping[str, str]) -> str:
-    if step.action is not None:
-        return "optimal" if step.is_optimal else "wrong"
-    why = step.invalid or ""
-    if why.startswith(prefixes["max_tokens"]) or "after the reasoning" in why:
-        return "truncated"
-    return "refused" if why.startswith(prefixes["content_filter"]) else "unreadable"

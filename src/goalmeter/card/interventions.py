@@ -11,13 +11,11 @@ from goalmeter._files import strict_values
 from goalmeter.agents.abilities import Ability
 from goalmeter.card.grids import error_rate, sizes_of
 from goalmeter.card.measured import FULL, QUICK, STANDARD, CardSettings, Measure, Measured
-from goalmeter.card.records import EXACT, PAIRED, CardRow, Disagreement
+from goalmeter.card.records import EXACT, PAIRED, CardRow
 from goalmeter.card.subject import Subject
 from goalmeter.card.worlds import stored_values, untimed
-from goalmeter.gridworld.conversions import GOAL_UTILITY
 from goalmeter.meg import interventions as tables
 from goalmeter.meg.interventions import InterventionResult, ScoredChange
-from goalmeter.navigation.goals import OPEN, PURSUES, WISHES
 from goalmeter.navigation.interventions import (
     REMOVED,
     TARGETS,
@@ -32,11 +30,9 @@ from goalmeter.report.numbers import LEAST_SHARE, percent, points
 from goalmeter.report.tables import summary_table
 from goalmeter.runs import HERE
 from goalmeter.runs.forecast import Forecast
-from goalmeter.statistics.verdicts import FOLLOWS, NOT_FOLLOWS
 from goalmeter.tabular import optimal_policy
 
 NAME = "interventions"
-PURSUES_GOAL = f"{PURSUES} {WISHES[GOAL_UTILITY]}"
 MAZES = {QUICK: 6, STANDARD: 15, FULL: 40}  # of each size and complexity
 _LEAST_SIZE = 7  # smaller mazes have no two places that are far apart
 # Row of each change of mazes and of tables, with its title.
@@ -221,28 +217,3 @@ def _section(result: InterventionResult) -> Section:
         f"{percent(LEAST_SHARE, 0)} of the maximum.",
     )
     return Section(title="Under intervention", tables=(table,), text=result.notes)
-
-
-# --- Verdict of both measures ---------------------------------------------------------------------
-def reconciled(verdict: str, on_true_map: bool, moved_goal: str) -> str:
-    """Return the verdict of walks as they are and of walks after the goal was moved.
-
-    An agent that follows a moved goal pursues it, also if its walks as they are leave that open. An
-    agent that does not follow it may have a habit that only looks like pursuit of the goal; one
-    that acts on another map was scored on the true one, which decides nothing.
-    """
-    if verdict == OPEN and moved_goal == FOLLOWS:
-        return PURSUES_GOAL
-    if verdict == PURSUES_GOAL and on_true_map and moved_goal == NOT_FOLLOWS:
-        return OPEN
-    return verdict
-
-
-def disagreement(walks: CardRow, moved: CardRow) -> Disagreement:
-    """Return that walks as they are look like pursuit of a goal that is not followed."""
-    return Disagreement(
-        f"In mazes as they are, pursuit of the goal explains {percent(walks.value or 0.0)} of the "
-        f"maximum; after the goal is moved it explains {percent(moved.value or 0.0)}, and the "
-        f"agent does not follow it.",
-        "Other candidates, such as a habit or a place that correlates with the goal.",
-    )

@@ -1,4 +1,4 @@
-"""The page of a card: one HTML file without scripts, of bounded size.
+"""Pages of a card and of a comparison: each one HTML file without scripts, of bounded size.
 
 All text is escaped; only the pictures of `goalmeter.report.canvas` are inserted as markup.
 """
@@ -6,19 +6,22 @@ All text is escaped; only the pictures of `goalmeter.report.canvas` are inserted
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from goalmeter.card.compare import CardComparison, change_text, margin_text, pairing_text
 from goalmeter.card.records import P_VALUE, SHARE, Card, CardRow, Gauge
 from goalmeter.card.text import (
     ends,
     failures_text,
     is_known,
     kind_line,
+    listed,
     measured,
     quantity,
     sample_size,
+    short_name,
     threshold_text,
     unit_of,
     with_unit,
@@ -53,6 +56,7 @@ def render_card(
     names = anchors([f"details {section.title}" for section in sections])
     template = environment("goalmeter.card", "goalmeter.report").get_template("card.html")
     page = template.render(
+        title=f"Goal card of {card.agent}",
         card=card,
         kind=kind_line(card),
         figure=figure,
@@ -61,11 +65,32 @@ def render_card(
         threshold=threshold_text(card, card.claim) if card.claim else "",
         elicitation=_facts(card.elicitation or {}),
         failures=failures_text(card),
+        failed=sum(card.failures.values()),
         not_run=[(f"Not run: {each.measure}", each.reason) for each in card.not_run],
         sections=list(zip(names, sections, strict=True)),
         methods=methods,
         light=light,
         dark=dark,
+    )
+    return str(page)
+
+
+def render_comparison(
+    comparison: CardComparison, *, links: Mapping[str, str], provenance: Sequence[str]
+) -> str:
+    """Return the page of a comparison as HTML; `links` are the pages of cards, by card."""
+    first, *others = comparison.cards
+    template = environment("goalmeter.card", "goalmeter.report").get_template("comparison.html")
+    page = template.render(
+        title=f"{', '.join(comparison.cards)}: goal cards compared",
+        comparison=comparison,
+        first=first,
+        headline=f"{short_name(first)} compared with {listed(map(short_name, others))}",
+        links=links,
+        groups=[_group(comparison, row) for row in comparison.rows if comparison.compared(row)],
+        provenance=provenance,
+        light="",
+        dark="",
     )
     return str(page)
 
@@ -108,22 +133,77 @@ def _scale(
 
 
 def _gauge(card: Card, gauge: Gauge) -> dict[str, Any]:
-    scale = _scale(gauge, gauge.scale, unit_of(card, gauge), gauge.marks)
+    points, unit = (*gauge.scale, *_points(gauge, gauge.marks)), unit_of(card, gauge)
+    scale = _scale(gauge, _limits(points, unit), unit, gauge.marks)
     return {"gauge": gauge, "scale": scale, "number": measured(card, gauge)}
 
 
+def _points(number: CardRow | Gauge, baselines: Mapping[str, float]) -> list[float]:
+    """Return all finite numbers that a scale shows."""
+    points = (number.value, number.lower, number.upper, *baselines.values())
+    return [point for point in points if is_known(point) and math.isfinite(point)]
+
+
+def _limits(points: Iterable[float], unit: str) -> tuple[float, float]:
+    """Return the ends of a scale with these points; those of shares are whole tenths."""
+    low, high = min(points := list(points)), max(points)
+    if unit != SHARE:
+        return low, high
+    return math.floor(round(10 * low, 6)) / 10, math.ceil(round(10 * high, 6)) / 10
+
+
+def _limits_of(rows: Iterable[CardRow], unit: str) -> tuple[float, float]:
+    points = [point for row in rows for point in _points(row, row.baselines)]
+    return _limits([0.0, *([1.0] if unit in (SHARE, P_VALUE) else []), *points], unit)
+
+
 def _row(row: CardRow) -> dict[str, Any]:
-    points = (row.value, row.lower, row.upper, *row.baselines.values())
-    finite = [v for v in points if is_known(v) and math.isfinite(v)]
-    limits = min([0.0, *finite]), max([1.0 if row.unit in (SHARE, P_VALUE) else 0.0, *finite])
+    shown = ends(row, row.unit)
+    # A number alone, as of a test, is no clearer on a scale.
+    has_scale = shown != DASH or bool(row.baselines)
     return {
         "row": row,
         "value": quantity(row.value, row.unit),
         "unit": "" if row.unit == SHARE or not is_known(row.value) else row.unit,
-        "ends": ends(row, row.unit),
+        "ends": shown,
         "n": sample_size(row),
-        # A number alone, as of a test, is no clearer on a scale.
-        "scale": _scale(row, limits, row.unit, row.baselines) if len(finite) > 1 else None,
+        "scale": _scale(row, _limits_of([row], row.unit), row.unit, row.baselines)
+        if has_scale
+        else None,
+    }
+
+
+def _group(comparison: CardComparison, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the lines of all cards in one row of a comparison, on one scale."""
+    values, changes = row["values"], comparison.compared(row)
+    unit = next(iter(changes.values())).unit
+    limits = _limits_of((row for row in values.values() if row.unit == unit), unit)
+    baselines = values[comparison.cards[0]].baselines
+    lines, legend = [], ""
+    for name in comparison.cards:
+        value, change = values.get(name), changes.get(name)
+        scale = None
+        if value is not None and value.unit == unit:
+            scale = _scale(value, limits, unit, baselines)
+        legend = scale["legend"] if scale else legend
+        line = {
+            "card": name,
+            "number": quantity(value.value, unit) if scale else DASH,
+            "ends": ends(value, unit) if scale else DASH,
+            "scale": scale and scale | {"legend": ""},
+            "difference": change_text(change) if change else DASH,
+            "verdict": change.verdict if change else DASH,
+        }
+        lines.append(line)
+    known = list(changes.values())
+    remarks = ["difference in points" if unit == SHARE else unit, margin_text(known[0])]
+    if len(pairing := {pairing_text(change) for change in known}) == 1:
+        remarks += pairing
+    return {
+        "row": row,
+        "lines": lines,
+        "remarks": [*remarks, *filter(None, [legend])],
+        "pairing": {each.card: pairing_text(each) for each in known if len(pairing) > 1},
     }
 
 

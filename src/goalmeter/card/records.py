@@ -129,6 +129,7 @@ class Card(JsonFields):
     citations: Sequence[str]  # keys of what was used
     versions: Mapping[str, str]
     command: str
+    logs: Sequence[str] = ()  # logs of Inspect, relative to the directory of the card
     schema: str = SCHEMA
 
     def row(self, name: str) -> CardRow | None:

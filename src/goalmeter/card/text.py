@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeGuard
 
 from goalmeter._errors import visible
@@ -67,6 +67,17 @@ def unit_of(card: Card, gauge: Gauge) -> str:
     """Return the unit of the row that a gauge shows; "" if it shows none."""
     row = card.row(gauge.row)
     return row.unit if row else ""
+
+
+def listed(texts: Iterable[str]) -> str:
+    """Return texts as a list in a sentence: "a, b and c"."""
+    *others, last = texts
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def short_name(agent: str) -> str:
+    """Return the name of an agent without the prefix of the organisms."""
+    return agent.removeprefix("goalmeter/")
 
 
 def kind_line(card: Card) -> str:

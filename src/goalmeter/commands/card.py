@@ -15,13 +15,15 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter._files import strict_json, write_text
 from goalmeter._options import values_by_name
 from goalmeter.card import gates
-from goalmeter.card.compare import compare_cards, say
+from goalmeter.card.compare import compare_cards
 from goalmeter.card.exports import bibtex, every_eval_ever, stream_table
+from goalmeter.card.page import render_comparison
 from goalmeter.card.records import CARD_HTML, Card, read_card
 from goalmeter.card.text import as_text
 from goalmeter.commands.declare import Tell, argument, command, option
-from goalmeter.commands.outcome import Outcome, write_outcome
+from goalmeter.commands.outcome import Outcome
 from goalmeter.report import in_markdown, require_report_extra
+from goalmeter.report.page import provenance
 
 FORMATS = {"text": None, "github": gates.github_text, "junit": gates.junit_text}
 EXPORTS = ("eee", "stream")
@@ -49,14 +51,18 @@ def compare(o: _CompareOptions, tell: Tell) -> Outcome:
     made = compare_cards([read_card(path) for path in o.cards], o.cards, margins=o.margin)
     if o.out is None:
         return Outcome(tables=made.tables, json=made.to_json())
+    links = {
+        name: Path(os.path.relpath(folder / CARD_HTML, o.out)).as_posix()
+        for name, folder in zip(made.cards, o.cards, strict=True)
+        if (folder / CARD_HTML).is_file()
+    }
     margins = [f"--margin={name}={margin}" for name, margin in (o.margin or {}).items()]
-    return write_outcome(
-        o.out,
-        sections=[say.section("section", made.tables)],
-        result=made.to_json(),
-        command=f"goalmeter compare {shlex.join([*map(str, o.cards), *margins])}",
-        **say("page", cards=", ".join(made.cards), first=made.cards[0]),
-    )
+    source = provenance(f"goalmeter compare {shlex.join([*map(str, o.cards), *margins])}")
+    page = render_comparison(made, links=links, provenance=source)
+    report = write_text(o.out / "report.html", page).resolve()
+    results = write_text(o.out / "results.json", strict_json(made.to_json()) + "\n").resolve()
+    json = made.to_json() | {"report": str(report), "results": str(results)}
+    return Outcome(tables=made.tables, json=json, report=report)
 
 
 @dataclass(frozen=True, kw_only=True)

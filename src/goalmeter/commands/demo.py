@@ -48,8 +48,7 @@ def demo(o: _DemoOptions, tell: Tell) -> Outcome:
     folders = {name: o.out / name for name in cards}
     compared = compare([*folders.values()], out=o.out, progress=tell)
     lines = [f"- {card.headline}: {folders[name] / CARD_HTML}" for name, card in cards.items()]
-    headlines = {card.agent: card.headline for card in cards.values()}
-    json = compared.json | {"headlines": headlines, "cards": [*map(str, folders.values())]}
+    json = compared.json | {"cards": [*map(str, folders.values())]}
     return replace(compared, tables=(), text="\n".join(lines), json=json)
 
 
