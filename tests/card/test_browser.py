@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from goalmeter.card.page import render_card
+from goalmeter.card.compare import compare_cards
+from goalmeter.card.page import render_card, render_comparison
 from goalmeter.card.records import Card, read_card
 
 from ..report.browsing import asked
 from ..report.browsing import browser as browser  # a fixture
+from .example_cards import ROWS, card, row
 from .invented import LANGUAGE_MODEL, POLICY, details, maze
 
 pytestmark = pytest.mark.browser
@@ -30,7 +32,7 @@ SCRIPT = """
   for (const fold of page.querySelectorAll("details")) fold.open = true;
   const found = await view.axe.run({exclude: ["details tr:nth-child(n+4)"]});
   return {
-    bottom: Math.max(...boxes.map(box => box.bottom)), over, folded,
+    bottom: Math.max(0, ...boxes.map(box => box.bottom)), over, folded,
     passed: found.passes.length,
     wrong: found.violations.map(v => [v.id, v.nodes.map(n => n.html + n.failureSummary)]),
     page: [view.innerWidth, page.documentElement.scrollWidth, page.documentElement.scrollHeight],
@@ -43,6 +45,15 @@ def axe() -> str:
     package = find_spec("axe_core_python")
     assert package and package.origin, "install axe-core-python, of the extra dev"
     return Path(package.origin).with_name("axe.min.js").read_text("utf-8")
+
+
+def shown(browser: str, text: str, folder: Path, width: int, scheme: str) -> dict[str, Any]:
+    """What the script says of a page, to which axe-core is added."""
+    text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
+    page = folder / "page.html"
+    page.write_text(text.replace("</body>", f"<script>{axe()}</script></body>"), "utf-8")
+    seen: dict[str, Any] = asked(browser, page, folder / "b", SCRIPT, width=width, scheme=scheme)
+    return seen
 
 
 @pytest.mark.parametrize(
@@ -58,15 +69,28 @@ def test_the_first_screen_fits_and_everybody_can_read_the_card(
 ) -> None:
     many = 5 if width == 1280 else 1
     text = render_card(card, figure=maze(wide=wide), details=details(rows=200 * many) * many)
-    text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
-    page = tmp_path / "card.html"
-    page.write_text(text.replace("</body>", f"<script>{axe()}</script></body>"), "utf-8")
-    seen: dict[str, Any] = asked(browser, page, tmp_path / "b", SCRIPT, width=width, scheme=scheme)
+    seen = shown(browser, text, tmp_path, width, scheme)
     assert seen["wrong"] == [] and seen["passed"] > 15
     assert seen["bottom"] <= 800 and seen["over"] == [] and seen["folded"] == 3 * many
     inner, scrolled, height = seen["page"]
     assert inner == width and scrolled <= inner
     assert width == 400 or height < 20_000
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "dark"), (400, "light")])
+def test_everybody_can_read_a_comparison(
+    browser: str, tmp_path: Path, width: int, scheme: str
+) -> None:
+    long = row("long", 0.5, lower=0.4, upper=0.6)
+    cards = [card(f"organisation/a-model-with-a-name-{n}", [*ROWS, long]) for n in range(4)]
+    made = compare_cards(cards, [tmp_path] * 4)
+    links = dict.fromkeys(made.cards, "a card/card.html")
+    text = render_comparison(made, links=links, provenance=["Made by a test."])
+    seen = shown(browser, text, tmp_path, width, scheme)
+    assert seen["wrong"] == [] and seen["passed"] > 15
+    assert seen["over"] == [] and seen["folded"] == 1
+    inner, scrolled, _ = seen["page"]
+    assert inner == width and scrolled <= inner
 
 
 def test_the_picture_of_the_readme_is_the_first_screen_of_a_card() -> None:

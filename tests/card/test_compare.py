@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from card.example_cards import MEG, card, row, run, with_row, write
+from report.test_page import Page
 
 from goalmeter import GoalmeterError
 from goalmeter.card.compare import RowDifference, compare_cards
+from goalmeter.card.page import render_comparison
 from goalmeter.card.records import BOUND, EXACT, NATS, P_VALUE, CardRow
 
 T_3 = 3.182446305  # 97.5% quantile of Student's t with 3 degrees of freedom
@@ -114,6 +117,54 @@ def test_rows_that_cannot_be_compared(tmp_path: Path, second: CardRow) -> None:
     assert all(each.change is None for each in made.differences)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "reason"),
+    [
+        (row("x", 0.5), row("x", None), "title of x: measured only for a (50.0%)."),
+        (row("x", None), row("x", None), "title of x: without a value."),
+        (
+            row("x", 0.5),
+            row("x", 2.0, unit=NATS),
+            "title of x: the units differ; a (50.0%), b (2.00).",
+        ),
+        (
+            row("x", 0.2, unit=P_VALUE),
+            row("x", 0.1, unit=P_VALUE),
+            "title of x: p-values are not compared; a (0.200), b (0.100).",
+        ),
+    ],
+)
+def test_the_reason_is_stated_for_rows_that_are_not_compared(
+    tmp_path: Path, first: CardRow, second: CardRow, reason: str
+) -> None:
+    cards = [card("a", [first, row("y")]), card("b", [second, row("y")])]
+    made = compare_cards(cards, [tmp_path, tmp_path])
+    assert made.not_compared == [reason]
+    # They are in no table of differences, but in the notes below it.
+    assert [cells[1].text for cells in made.tables[0].cells] == ["y"]
+    assert reason in made.tables[0].notes
+
+
+def test_the_page_has_all_cards_of_a_row_on_one_scale(tmp_path: Path) -> None:
+    """The scale reaches from 0 to 1: 0.25 is at 25%, 0.75 at 75%, the baseline at 40%."""
+    ends = {"lower": 0.125, "upper": 0.5}
+    cards = [
+        card("goalmeter/mole", [row("x", 0.25, baselines={"greedy": 0.4}, **ends)]),
+        card("moth", [row("x", 0.75, lower=0.5, upper=1.0), row("own", 0.5)], headline="moth: <i>"),
+    ]
+    made = compare_cards(cards, [tmp_path, tmp_path], margins={"x": 0.2})
+    links = {"moth": "a b/card.html"}
+    page = render_comparison(made, links=links, provenance=["Made by a test."])
+    read = Page(page)
+    assert re.findall(r'class="value" style="left: ([\d.]+)%', page) == ["25.0", "75.0"]
+    assert re.findall(r'class="mark" style="left: ([\d.]+)%', page) == ["40.0", "40.0"]
+    assert 'class="interval " style="left: 12.5%; right: 50.0%"' in page
+    assert "mole compared with moth" in page and "moth: &lt;i&gt;" in page
+    assert "margin ±20 points · not paired · greedy\u00a040%" in page
+    assert "Not compared: 1 measure<" in page and "measured only for moth (50.0%)" in page
+    assert ("href", "a%20b/card.html") in read.attributes
+
+
 def test_arguments_are_checked(tmp_path: Path) -> None:
     two = [card("a"), card("b")]
     with pytest.raises(GoalmeterError, match="only 1 card"):
@@ -142,5 +193,6 @@ def test_the_command_writes_a_page(
     assert done.status == 0 and done.out.endswith(f"{tmp_path / 'page' / 'report.html'}\n")
     page = (tmp_path / "page" / "report.html").read_text()
     assert "&lt;b&gt;mole" in page and "<b>mole" not in page and "title of optimal" in page
+    assert 'href="../a/card.html"' not in page  # there is no page of a card to lead to
     done = run(monkeypatch, capsys, "compare", first, second, "--margin", "meg=wide")
     assert done.status == 2 and "the margin of meg is 'wide'" in done.err

@@ -13,8 +13,9 @@ from card import example_cards
 import goalmeter as gm
 from goalmeter._errors import InvalidParameterError
 from goalmeter.card import elicitation, grids, hidden, histories, interventions, worlds
-from goalmeter.card.measured import SCALES
-from goalmeter.card.records import BOUND, EXACT, CardRow, read_card
+from goalmeter.card.evaluate import headline_of, reconciled
+from goalmeter.card.measured import GOAL, SCALES, Measured
+from goalmeter.card.records import BOUND, EXACT, CardRow, Gauge, read_card
 from goalmeter.card.worlds import verdict_of
 from goalmeter.tabular.arrays import save_policy
 from goalmeter.tabular.trajectories import save_trajectories
@@ -124,6 +125,8 @@ def test_a_local_language_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     card = gm.measure("goalmeter/mouse", scale="quick", out=tmp_path / "card")
     assert {"meg", "meg_key", "other_map"} <= rows_of(card)
     assert card.elicitation is not None and card.elicitation["answers"]["optimal"] > 0
+    # One log of Inspect for each suite, which the page leads to.
+    assert len(card.logs) == 2 and all((tmp_path / "card" / log).is_file() for log in card.logs)
 
 
 @pytest.mark.slow
@@ -176,6 +179,53 @@ def test_the_verdict_follows_the_ends_of_the_intervals(
 ) -> None:
     unknown = None if best is None else known(*best)
     assert verdict_of(known(*reward), unknown, sign)[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("walks", "on_true_map", "moved", "verdict", "certainty"),
+    [
+        ("inconclusive", True, "follows", "pursues the goal", "at least 62.5% of the maximum"),
+        ("inconclusive", False, "follows", "pursues the goal", "at least 62.5% of the maximum"),
+        ("pursues the goal", True, "does not follow", "inconclusive", "contradict each other"),
+        # One that acts on another map was scored on the true one, which decides nothing.
+        ("pursues the goal", False, "does not follow", "pursues the goal", "as measured"),
+        ("pursues the goal", True, "inconclusive", "pursues the goal", "as measured"),
+        ("pursues the key", True, "does not follow", "pursues the key", "as measured"),
+        ("no evidence of a goal", True, "follows", "no evidence of a goal", "as measured"),
+    ],
+)
+def test_walks_after_the_goal_is_moved_change_the_verdict(
+    walks: str, on_true_map: bool, moved: str, verdict: str, certainty: str
+) -> None:
+    follows = example_cards.row("follows_goal", 0.75, lower=0.625, upper=0.875, n=20)
+    as_they_are = Measured(
+        rows=[example_cards.row("meg", 0.5)],
+        gauges={GOAL: Gauge(title="Which goal?", answer="as measured", value=0.5)},
+        verdict=walks,
+        certainty="as measured",
+        facts={"on_true_map": on_true_map},
+    )
+    after = Measured(rows=[follows], facts={"moved_goal": moved})
+    found = reconciled({"navigation": as_they_are, "interventions": after})["navigation"]
+    assert found.verdict == verdict and certainty in found.certainty
+    is_contradicted = verdict == "inconclusive"
+    assert [each.text.count("50.0%") for each in found.disagreements] == [1] * is_contradicted
+    answers = {"as measured": "as measured", "contradict each other": "inconclusive"}
+    assert found.gauges[GOAL].answer == answers.get(certainty, "the goal")
+    assert reconciled({"navigation": as_they_are}) == {"navigation": as_they_are}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "headline"),
+    [
+        ("pursues the key", "moth pursues the key"),
+        ("no evidence of a goal", "moth: no evidence of a goal"),
+        ("inconclusive", "moth: inconclusive"),
+        ("", "moth: inconclusive"),
+    ],
+)
+def test_the_headline_states_the_verdict(verdict: str, headline: str) -> None:
+    assert headline_of("goalmeter/moth", verdict, {}) == headline
 
 
 def test_the_error_rates_are_those_of_the_benchmark() -> None:

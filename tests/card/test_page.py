@@ -90,6 +90,28 @@ def test_a_scale_states_in_words_what_it_shows_and_never_leaves_its_line() -> No
     assert places and all(0 <= place <= 100 for place in places)
 
 
+def test_the_scale_of_a_gauge_has_room_for_negative_shares() -> None:
+    """From −20% to 100%, −10% is at 1/12 and 40% at 1/2 of the line."""
+    below = Gauge(
+        title="t", answer="a", value=0.4, lower=-0.1, upper=0.4, marks={"m": -0.12}, row="meg"
+    )
+    of = CardRow(id="meg", measure="m", title="t", value=0.4)
+    text = page_of(replace(LANGUAGE_MODEL, gauges=(below,), rows=(of,)))
+    first = text[text.index('id="first-screen"') : text.index('class="measures"')]
+    assert '<span class="end">−20%</span>' in first
+    assert re.findall(r'class="(?:value|zero)" style="left: ([\d.]+)%', first) == ["16.67", "50.0"]
+    assert 'style="left: 8.33%; right: 50.0%"' in first
+
+
+def test_the_first_screen_states_failures_and_the_logs_can_be_opened() -> None:
+    log = "navigation/inspect/a b.eval"
+    text = page_of(replace(LANGUAGE_MODEL, failures={"timeout": 2}, logs=(log,)))
+    assert f"Failed trials: 2 of {LANGUAGE_MODEL.trials:,}" in text
+    assert f"Not run: {len(LANGUAGE_MODEL.not_run)}" in text
+    assert f'<a href="navigation/inspect/a%20b.eval">{log}</a>' in text
+    assert "Disagreements: none" in page_of(POLICY) and "inspect view" not in page_of(POLICY)
+
+
 def test_a_page_of_large_details_stays_small_and_says_what_it_leaves_out() -> None:
     heavy = replace(
         maze("heavy"), svg=maze("heavy").svg.replace("<path", "<!--" + "x" * 10**6 + "--><path", 1)

@@ -18,7 +18,13 @@ from lm.tiny_models import Models  # noqa: E402
 
 from goalmeter._errors import InvalidFileError  # noqa: E402
 from goalmeter.agents.inspect_providers import Batcher  # noqa: E402
-from goalmeter.agents.local_models import LocalModel, Reply, Sampling, SeededSampling  # noqa: E402
+from goalmeter.agents.local_models import (  # noqa: E402
+    LocalModel,
+    Reply,
+    Sampling,
+    SeededSampling,
+    _growing_cache,
+)
 from goalmeter.navigation.inspect.run import ask  # noqa: E402
 from goalmeter.navigation.prompts import Asking, understood  # noqa: E402
 
@@ -34,15 +40,26 @@ def asked(model: LocalModel, texts: list[str], tokens: int = 12, **options: Any)
     return model.answers(prompts)
 
 
-@pytest.mark.parametrize("name", ["llama", "gpt-oss", "mxfp4"])
-def test_a_batch_is_its_members(models: Models, name: str) -> None:
+@pytest.mark.parametrize(
+    # Answers of up to 40 tokens leave the batch at different steps.
+    ("name", "limits"),
+    [
+        *((name, (12, 12, 12, 12)) for name in ("llama", "gpt-oss", "mxfp4")),
+        *((name, (40, 5, 33, 17)) for name in ("llama", "gpt-oss")),
+    ],
+)
+def test_a_batch_is_its_members(models: Models, name: str, limits: tuple[int, ...]) -> None:
     model = LocalModel(models / name, device="cpu", dtype="float32")
-    together = asked(model, TEXTS, temperature=0.8, top_p=0.95, alternatives=3)
-    assert len({reply.ids for reply in together}) > 1
-    for seed, text in enumerate(TEXTS):
+    prompts = []
+    for seed, (text, tokens) in enumerate(zip(TEXTS, limits, strict=True)):
         ids = model.ids([{"role": "user", "content": text}])
         sampling = Sampling(seed=seed, temperature=0.8, top_p=0.95, alternatives=3)
-        (alone,) = model.answers([model.prompt(ids, 12, sampling)])
+        prompts.append(model.prompt(ids, tokens, sampling))
+    together = model.answers(prompts)
+    assert len({reply.ids for reply in together}) > 1
+    for seed, prompt in enumerate(prompts):
+        (alone,) = model.answers([prompt])
+        assert alone.ended or len(alone.ids) == prompt.tokens
         assert (alone.ids, alone.text) == (together[seed].ids, together[seed].text)
         pairs = zip(alone.chosen, together[seed].chosen, strict=True)
         assert all(a.logprob == pytest.approx(b.logprob, abs=1e-4) for a, b in pairs)
@@ -52,7 +69,7 @@ def test_a_batch_is_its_members(models: Models, name: str) -> None:
 def test_against_the_forward_pass(models: Models, name: str) -> None:
     # Each log-probability is that of the model reading the prompt and the answer up to there.
     model = LocalModel(models / name, device="cpu", dtype="float32")
-    replies = asked(model, TEXTS, temperature=0.0, alternatives=2)
+    replies = asked(model, TEXTS, tokens=40, temperature=0.0, alternatives=2)
     for text, reply in zip(TEXTS, replies, strict=True):
         ids = model.ids([{"role": "user", "content": text}])
         with torch.no_grad():
@@ -143,6 +160,24 @@ def test_other_members_of_a_batch_do_not_matter() -> None:
     alone = [step[0] for step in drawn([mine], 50)]
     assert [step[2] for step in drawn([*others[:2], mine, others[2]], 50)] == alone
     assert len(set(alone)) > 1  # each step draws anew
+
+
+def test_a_growing_cache_has_the_states_of_transformers() -> None:
+    from transformers import DynamicCache, LlamaConfig
+
+    config = LlamaConfig(num_hidden_layers=1)
+    ours, theirs = _growing_cache(config), DynamicCache(config=config)
+    generator = torch.Generator().manual_seed(0)
+    # More than the space that is reserved at once, with rows that leave.
+    for step, (length, rows) in enumerate([(5, 3), (1, 3), (70, 3), (1, 2), (1, 2)]):
+        for cache in (ours, theirs) if step == 3 else ():
+            cache.batch_select_indices(torch.tensor([2, 0]))
+        keys, values = torch.rand(2, rows, 2, length, 4, generator=generator)
+        for mine, other in zip(
+            ours.update(keys, values, 0), theirs.update(keys, values, 0), strict=True
+        ):
+            assert torch.equal(mine, other)
+    assert ours.get_seq_length() == 78
 
 
 def test_requests_are_gathered_and_an_error_is_the_answer_to_its_batch_alone() -> None:

@@ -166,7 +166,7 @@ def _state_claim(claim: Claim, out: Path) -> None:
 def _card(plan: CardPlan, measured: Mapping[str, Measured]) -> Card:
     """Return the card of some results."""
     subject, settings = plan.subject, plan.settings
-    measured = _reconciled(measured)
+    measured = reconciled(measured)
     gauges = {slot: gauge for each in measured.values() for slot, gauge in each.gauges.items()}
     verdict = next((each.verdict for each in measured.values() if each.verdict), "")
     failures: Counter[str] = Counter()
@@ -178,7 +178,7 @@ def _card(plan: CardPlan, measured: Mapping[str, Measured]) -> Card:
         about=subject.about,
         scale=settings.scale,
         seed=settings.seed,
-        headline=_headline(subject.name, verdict, measured),
+        headline=headline_of(subject.name, verdict, measured),
         verdict=verdict or OPEN,
         certainty=" ".join(each.certainty for each in measured.values() if each.certainty),
         gauges=[gauges.get(slot, _empty(slot, plan)) for slot in SLOTS],
@@ -206,7 +206,7 @@ def _card(plan: CardPlan, measured: Mapping[str, Measured]) -> Card:
 _PURSUES_GOAL = f"{PURSUES} {WISHES[GOAL_UTILITY]}"
 
 
-def _reconciled(measured: Mapping[str, Measured]) -> Mapping[str, Measured]:
+def reconciled(measured: Mapping[str, Measured]) -> Mapping[str, Measured]:
     """Return what was measured, with the verdict of walks changed by those under intervention."""
     walks, moved = (measured.get(each) for each in (grids.NAME, interventions.NAME))
     if walks is None or moved is None:
@@ -246,7 +246,7 @@ def _row_named(name: str, measured: Measured) -> CardRow:
     return next(row for row in measured.rows if row.id == name)
 
 
-def _headline(name: str, verdict: str, measured: Mapping[str, Measured]) -> str:
+def headline_of(name: str, verdict: str, measured: Mapping[str, Measured]) -> str:
     """Return the headline, which states the verdict and nothing else."""
     short = short_name(name)
     if verdict:
