@@ -15,7 +15,14 @@ from card.example_cards import MEG, card, row, run, write
 from house import ROOT
 
 from goalmeter import GoalmeterError
-from goalmeter.card.exports import NOT_REPORTED, bibtex, card_schema, every_eval_ever, stream_table
+from goalmeter.card.exports import (
+    NOT_REPORTED,
+    bibtex,
+    card_schema,
+    every_eval_ever,
+    references,
+    stream_table,
+)
 from goalmeter.card.records import Card
 
 SCHEMA = ROOT / "docs" / "schemas" / "card-1.json"
@@ -108,6 +115,21 @@ def test_bibtex() -> None:
     assert re.findall(r"^@\w+\{(\w+),", text, re.MULTILINE) == ["goalmeter", "tukey1958bias"]
     with pytest.raises(GoalmeterError, match="'tukey' does not exist"):
         bibtex(["tukey"])
+
+
+def test_references_as_text() -> None:
+    assert references(["bell2002bias", "learnedmiller2019new", "geiger2024finding", "nobody"]) == [
+        "Bell and McCaffrey (2002): Bias Reduction in Standard Errors for Linear Regression with "
+        "Multi-Stage Samples. Survey Methodology.",
+        "Learned-Miller and Thomas (2019): A New Confidence Interval for the Mean of a Bounded "
+        "Random Variable. arXiv 1905.06208.",
+        "Geiger et al. (2024): Finding Alignments Between Interpretable Causal Variables and "
+        "Distributed Neural Representations. Proceedings of the Third Conference on Causal "
+        "Learning and Reasoning.",
+        "nobody",
+    ]
+    (welch,) = references(["welch1947generalization"])
+    assert welch.startswith("Welch (1947): The Generalization of Student's Problem when Several")
 
 
 def test_every_reference_is_complete() -> None:

@@ -12,6 +12,7 @@ from goalmeter._names import unknown_name
 from goalmeter.card.compare import ends_of, say
 from goalmeter.card.records import BOUND, EXACT, P_VALUE, SCHEMA, SHARE, Card, CardRow
 from goalmeter.card.schema import schema_of
+from goalmeter.card.text import listed
 from goalmeter.report import Table
 
 EEE_VERSION = "0.3.0"
@@ -83,13 +84,13 @@ def stream_table(card: Card) -> Table:
     facts = {
         "card": card,
         "count": len(rows),
-        "measures": _listed(row.title for row in rows),
-        "sizes": _listed(f"{row.n} {row.of}" for row in rows if row.n),
-        "units": _listed(row.unit for row in rows),
-        "ends": _listed(row.ends for row in rows),
-        "errors": _listed(f"{row.id}: {row.error_rate}" for row in rows if row.error_rate),
-        "baselines": _listed(name for row in rows for name in row.baselines),
-        "versions": _listed(f"{name} {version}" for name, version in card.versions.items()),
+        "measures": _joined(row.title for row in rows),
+        "sizes": _joined(f"{row.n} {row.of}" for row in rows if row.n),
+        "units": _joined(row.unit for row in rows),
+        "ends": _joined(row.ends for row in rows),
+        "errors": _joined(f"{row.id}: {row.error_rate}" for row in rows if row.error_rate),
+        "baselines": _joined(name for row in rows for name in row.baselines),
+        "versions": _joined(f"{name} {version}" for name, version in card.versions.items()),
     }
     lines = [
         (category, criterion, say.filled(text, facts) or NOT_REPORTED)
@@ -98,15 +99,36 @@ def stream_table(card: Card) -> Table:
     return say.table("stream", lines, agent=card.agent)
 
 
-def _listed(texts: Iterable[str]) -> str:
+def _joined(texts: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(texts))
+
+
+def _entries() -> dict[str, str]:
+    """Return all BibTeX entries by key."""
+    text = files("goalmeter.card").joinpath("references.bib").read_text(encoding="utf-8")
+    return {re.split(r"[{,]", entry)[1]: entry for entry in text.strip().split("\n\n")}
 
 
 def bibtex(keys: Iterable[str]) -> str:
     """Return the BibTeX entries of goalmeter and of what was used, by key."""
-    text = files("goalmeter.card").joinpath("references.bib").read_text(encoding="utf-8")
-    entries = {re.split(r"[{,]", entry)[1]: entry for entry in text.strip().split("\n\n")}
+    entries = _entries()
     for key in keys:
         if key not in entries:
             raise unknown_name(key, list(entries), "the reference")
     return "\n\n".join(entries[key] for key in dict.fromkeys(("goalmeter", *keys)))
+
+
+def references(keys: Iterable[str]) -> list[str]:
+    """Return references as text: "Bell and McCaffrey (2002): Title. Place."; unknown keys stay."""
+    return [_reference(entry) if (entry := _entries().get(key)) else key for key in keys]
+
+
+def _reference(entry: str) -> str:
+    fields = dict(re.findall(r"^ *(\w+) *= \{(.*)\},?$", re.sub("``|''", "", entry), re.MULTILINE))
+    names = [name.partition(",")[0].strip("{}") for name in fields["author"].split(" and ")]
+    people = f"{names[0]} et al." if len(names) > 3 else listed(names)
+    arxiv = f"arXiv {fields['eprint']}" if "eprint" in fields else ""
+    place = fields.get("journal") or fields.get("booktitle") or arxiv
+    title = fields["title"].replace("{", "").replace("}", "")
+    head = f"{people} ({fields.get('year') or fields['version']}): {title}"
+    return f"{head}. {place}." if place else f"{head}."

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from goalmeter.card.compare import CardComparison, change_text, margin_text, pairing_text
+from goalmeter.card.exports import references
 from goalmeter.card.records import P_VALUE, SHARE, Card, CardRow, Gauge
 from goalmeter.card.text import (
     ends,
@@ -69,6 +70,7 @@ def render_card(
         not_run=[(f"Not run: {each.measure}", each.reason) for each in card.not_run],
         sections=list(zip(names, sections, strict=True)),
         methods=methods,
+        references=references(card.citations),
         light=light,
         dark=dark,
     )
