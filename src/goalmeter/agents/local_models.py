@@ -74,9 +74,9 @@ class SeededSampling:
 
     def select(self, rows: Sequence[int]) -> None:
         """Continue with these rows only."""
-        self._samplings, self._draws, self._records = (
-            [each[row] for row in rows] for each in (self._samplings, self._draws, self._records)
-        )
+        self._samplings = [self._samplings[row] for row in rows]
+        self._draws = [self._draws[row] for row in rows]
+        self._records = [self._records[row] for row in rows]
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Return the scores [sequences, tokens] with one token left in each row."""
@@ -174,34 +174,38 @@ def _growing_cache(config: Any) -> Any:
     """Return a cache that appends in place; that of transformers copies all states at each step."""
     from transformers.cache_utils import DynamicCache, DynamicLayer
 
-    class GrowingLayer(DynamicLayer):
+    class GrowingLayer(DynamicLayer):  # type: ignore[no-untyped-call]
         """Layer whose keys and values are the used part of larger tensors."""
 
         spaces: tuple[torch.Tensor, ...] = ()
         used: torch.Tensor | None = None  # the keys in `spaces`
 
-        def update(self, keys: Any, values: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        def update(
+            self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+        ) -> tuple[torch.Tensor, torch.Tensor]:
             if not self.is_initialized:
-                self.lazy_initialization(keys, values)
-            start, states = self.get_seq_length(), (keys, values)
-            end = start + keys.shape[-2]
+                self.lazy_initialization(key_states, value_states)
+            start, states = self.get_seq_length(), (key_states, value_states)
+            end = start + key_states.shape[-2]
             # Rows that were selected are not in the larger tensors.
             if self.used is not self.keys or end > self.spaces[0].shape[-2]:
+                before: Any = (self.keys, self.values)
                 self.spaces = tuple(
                     new.new_empty((*new.shape[:-2], end + _SPACE, new.shape[-1])) for new in states
                 )
-                for space, old in zip(self.spaces, (self.keys, self.values), strict=True):
+                for space, old in zip(self.spaces, before, strict=True):
                     if start:
                         space[..., :start, :] = old
             for space, new in zip(self.spaces, states, strict=True):
                 space[..., start:end, :] = new
-            self.keys, self.values = (space[..., :end, :] for space in self.spaces)
-            self.used = self.keys
-            return self.keys, self.values
+            keys, values = (space[..., :end, :] for space in self.spaces)
+            self.keys, self.values, self.used = keys, values, keys
+            return keys, values
 
     cache = DynamicCache(config=config)
     # Layers of other kinds, such as those with a window, are kept.
-    cache.layers = [GrowingLayer() if type(each) is DynamicLayer else each for each in cache.layers]
+    grown: Any = GrowingLayer
+    cache.layers = [grown() if type(each) is DynamicLayer else each for each in cache.layers]
     return cache
 
 
