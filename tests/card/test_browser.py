@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,19 @@ def test_the_first_screen_fits_and_everybody_can_read_the_card(
     inner, scrolled, height = seen["page"]
     assert inner == width and scrolled <= inner
     assert width == 400 or height < 20_000
+
+
+def test_a_card_prints_to_two_pages(browser: str, tmp_path: Path) -> None:
+    """The first screen and the table; whatever else the page has is named, not printed."""
+    text = render_card(LANGUAGE_MODEL, figure=maze(), details=details(rows=200) * 3)
+    (tmp_path / "card.html").write_text(text, "utf-8")
+    options = ("headless=new", "no-sandbox", "disable-gpu", f"user-data-dir={tmp_path / 'b'}")
+    pdf = tmp_path / "card.pdf"
+    command = [browser, *(f"--{option}" for option in options), f"--print-to-pdf={pdf}"]
+    subprocess.run(
+        [*command, (tmp_path / "card.html").as_uri()], check=True, capture_output=True, timeout=120
+    )
+    assert re.findall(rb"/Count (\d+)", pdf.read_bytes()) == [b"2"]
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "dark"), (400, "light")])
