@@ -57,6 +57,14 @@ def test_a_batch_is_its_members(models: Models, name: str, limits: tuple[int, ..
         prompts.append(model.prompt(ids, tokens, sampling))
     together = model.answers(prompts)
     assert len({reply.ids for reply in together}) > 1
+    rows = []
+    hook = model.model.register_forward_pre_hook(
+        lambda module, args, kwargs: rows.append(len(kwargs["input_ids"])), with_kwargs=True
+    )
+    fixed = model.answers(prompts, fixed=True)
+    hook.remove()
+    assert [reply.ids for reply in fixed] == [reply.ids for reply in together]
+    assert {*rows} == {len(TEXTS)}  # hooks of an intervention know a sequence by its row
     for seed, prompt in enumerate(prompts):
         (alone,) = model.answers([prompt])
         assert alone.ended or len(alone.ids) == prompt.tokens

@@ -275,8 +275,12 @@ class LocalModel:
             )
         return Prompt(tuple(ids), room, sampling)
 
-    def answers(self, prompts: Sequence[Prompt]) -> list[Reply]:
-        """Answer a batch of prompts; sequences leave the batch when their answers have ended."""
+    def answers(self, prompts: Sequence[Prompt], *, fixed: bool = False) -> list[Reply]:
+        """Answer a batch of prompts.
+
+        Sequences leave the batch when their answers have ended. In a `fixed` batch they stay until
+        all have, so that hooks of the model can tell them apart by their rows.
+        """
         import torch
 
         transformers: Any = require("transformers", extra="lm", feature=_FEATURE)
@@ -291,7 +295,8 @@ class LocalModel:
         answers: list[list[int]] = [[] for _ in prompts]
         left, cache = list(range(len(prompts))), _growing_cache(self.model.config)
         while left:
-            steps = min(_STEPS, *(prompts[n].tokens - len(answers[n]) for n in left))
+            allowed = [prompts[number].tokens - len(answers[number]) for number in left]
+            steps = max(allowed) if fixed else min(_STEPS, *allowed)
             # Greedy decoding, since `SeededSampling` leaves one token in each row.
             with torch.inference_mode(), generating_in_batches():
                 out = self.model.generate(
@@ -304,9 +309,9 @@ class LocalModel:
                     logits_processor=transformers.LogitsProcessorList([sampling]),
                 )
             made = out.shape[1] - input_ids.shape[1]
-            for number, tokens in zip(left, out[:, -made:].tolist(), strict=True):
+            for number, most, tokens in zip(left, allowed, out[:, -made:].tolist(), strict=True):
                 end = next((n for n, t in enumerate(tokens, start=1) if t in self._ends), None)
-                answers[number] += tokens[:end]
+                answers[number] += tokens[:end][:most]
             rows = [
                 row
                 for row, number in enumerate(left)

@@ -336,7 +336,9 @@ def answer_all(
         ]
         changes = [interventions[n] if interventions else UNCHANGED for n in batch]
         with applied(network, changes, [len(prompt.ids) for prompt in prompts]):
-            return [ModelAnswer.of(network, reply.ids) for reply in local.answers(prompts)]
+            return [
+                ModelAnswer.of(network, reply.ids) for reply in local.answers(prompts, fixed=True)
+            ]
 
     # Prompts of similar length share a batch, since padding costs as much as tokens.
     sizes = {number: len(sample.prompt) for number, sample in enumerate(samples)}
@@ -430,7 +432,7 @@ class AnswerSweep:
             ]
             lengths, written = ([len(each[row]) for row in unfinished] for each in (prompts, begun))
             with applied(self._network, [changes[row] for row in unfinished], lengths, written):
-                replies = local.answers(queries)
+                replies = local.answers(queries, fixed=True)
             for row, reply in zip(unfinished, replies, strict=True):
                 begun[row] += reply.ids
         return [ModelAnswer.of(self._network, ids) for ids in begun]
