@@ -18,8 +18,9 @@ import harness
 
 from goalmeter.agents.registry import agent as named_agent
 from goalmeter.card import isometries
+from goalmeter.card.evaluate import joint_verdict
 from goalmeter.card.grids import SIZES, plans_of
-from goalmeter.card.interventions import MAZE_ROWS, MAZES, reconciled
+from goalmeter.card.interventions import MAZE_ROWS, MAZES
 from goalmeter.card.measured import QUICK, STANDARD, CardSettings
 from goalmeter.card.subject import Subject
 from goalmeter.navigation import agent_walks
@@ -119,7 +120,7 @@ def of_seed(seed: int, scale: str) -> list[dict[str, Any]]:
         want = want_of([each[name] for each in results], [each[name] for each in directed])
         changes, acts_on = of_changes(name, seed, scale), want.acted.verdict
         moved = changes["follows_goal"]
-        verdict = reconciled(want.verdict, acts_on != ANOTHER_MAP, moved)
+        verdict = joint_verdict(want.verdict, acts_on != ANOTHER_MAP, moved)
         row = {"scale": scale, "agent": name, "seed": seed, "verdict": verdict, "map": acts_on}
         row |= {"walks": want.verdict, "moved goal": moved, "changes": changes}
         row |= {"frames": of_frames(name, seed, scale)}
