@@ -20,7 +20,7 @@ WORKERS ?= $(shell n=$$(env -u OMP_NUM_THREADS nproc 2>/dev/null || getconf _NPR
 	2>/dev/null || echo 1); [ "$$n" -gt 8 ] && n=8; echo $$n)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check bench soak clean
+.PHONY: help demo test test-all check docs dist bench soak clean
 
 help: ## list the targets
 	@echo "goalmeter: make TARGET"
@@ -47,6 +47,18 @@ check: $(STAMP) ## formatting, lint, types
 	@$(BIN)/python -m ruff check .
 	@$(BIN)/python -m mypy
 
+# Without a network. What is generated in docs/ is ignored by git.
+docs: export OMP_NUM_THREADS = 1
+docs: $(STAMP) ## build the site into build/docs; warnings are errors (LINKS=1 checks external links)
+	@$(SPHINX) -b html docs build/docs
+	@$(if $(LINKS),$(SPHINX) -D plot_gallery=0 -b linkcheck docs build/links)
+	@echo "build/docs/index.html"
+SPHINX = WORKERS=$(WORKERS) $(BIN)/python -m sphinx -q -W --keep-going -j $(WORKERS)
+
+dist: $(STAMP) ## build the wheel and the source distribution into dist
+	@rm -rf dist
+	@$(BIN)/python -m build --no-isolation
+
 bench: $(STAMP) ## run the benchmarks (ARGS=...)
 	@$(BIN)/python benchmarks/run_all.py $(ARGS)
 
@@ -58,6 +70,7 @@ soak: $(STAMP) ## kill, fill and jolt every kind of run for half an hour (MINUTE
 	@PYTHONPATH=tests $(BIN)/python -m faults --minutes $(MINUTES) $(ARGS)
 
 clean: ## remove caches, builds and the demo's output; the environment stays
+	@rm -rf docs/auto_gallery docs/reference docs/environments/reflection docs/environments/*.rst
 	@rm -rf build dist goalmeter-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find src replications tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 

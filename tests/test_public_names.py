@@ -1,11 +1,10 @@
 """Public names: each room lists them in `__all__`, each is documented, and the docs name no other.
 
-`docs/reference.md` is made from these lists: PYTHONPATH=src:tests python -m test_public_names
+`docs/reference.md` is made from these lists: PYTHONPATH=src python docs/_extensions/public_names.py
 """
 
 from __future__ import annotations
 
-import inspect
 import re
 from importlib import import_module
 from importlib.util import find_spec
@@ -15,19 +14,11 @@ from typing import Any
 
 import pytest
 from documented import PAGES, ROOT
+from public_names import REFERENCE, ROOMS, public, reference, summary
 
 import goalmeter as gm
 
-REFERENCE = ROOT / "docs" / "reference.md"
-# Rooms whose names are for users, in the order of the reference.
-ROOMS = (
-    *("goalmeter", "goalmeter.meg", "goalmeter.reflection", "goalmeter.reflection.environments"),
-    *("goalmeter.navigation", "goalmeter.agents", "goalmeter.organisms", "goalmeter.tabular"),
-    *("goalmeter.causal", "goalmeter.gridworld", "goalmeter.statistics", "goalmeter.runs"),
-    *("goalmeter.report", "goalmeter.representation"),
-)
-SHORT = 8  # members of a constant that the reference shows
-TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.py"))
+TUTORIALS = sorted((ROOT / "docs" / "gallery").glob("*.py"))
 # `gm.meg.targets`, and `meg.targets` where a page writes the room alone.
 _MENTION = re.compile(r"(?<![\w./-])gm\.([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
 _SHORT = re.compile(
@@ -37,74 +28,6 @@ _SHORT = re.compile(
 _IMPORT = re.compile(
     r"^from (?P<module>goalmeter[\w.]*) import (?P<names>\([^)]*\)|[^\n(#]+)", re.MULTILINE
 )
-
-
-def public(room: str) -> dict[str, Any]:
-    """The names that a room lists, with what they are."""
-    module = import_module(room)
-    return {name: getattr(module, name) for name in module.__all__}
-
-
-def first_sentence(text: str) -> str:
-    """The first sentence of a docstring, on one line."""
-    paragraph = " ".join(text.split("\n\n")[0].split())
-    return re.split(r"(?<=[.!?]) (?=[A-Z])", paragraph)[0]
-
-
-def in_words(name: str, value: Any, module: ModuleType) -> str:
-    """What the reference says of a public name; empty where nothing documents it."""
-    if callable(value) or isinstance(value, ModuleType):
-        return first_sentence(inspect.getdoc(value) or "")
-    # Python keeps no docstring of a constant: the comment before it says what it is, and a short
-    # one shows what it holds.
-    members = ", ".join(f"`{member}`" for member in value) if len(value) <= SHORT else ""
-    return " ".join(filter(None, (comment_before(name, module), members)))
-
-
-def comment_before(constant: str, module: ModuleType) -> str:
-    """The comment before a constant, in whichever file of its room defines it."""
-    for path in sorted(Path(next(iter(module.__path__))).rglob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        if match := re.search(rf"((?:^# .*\n)+)^{constant}\b[^=\n]*= ", text, re.MULTILINE):
-            return " ".join(line.removeprefix("# ") for line in match[1].splitlines())
-    return ""
-
-
-def spelled(name: str, value: Any) -> str:
-    """The name as it is called: the parameters of a function without types and defaults."""
-    if not inspect.isfunction(value):
-        return name
-    parts: list[str] = []
-    for parameter in inspect.signature(value).parameters.values():
-        if parameter.kind is parameter.KEYWORD_ONLY:
-            # Options are many and optional; the docstring explains them.
-            parts.append("…")
-            break
-        optional = parameter.default is not parameter.empty
-        parts.append(f"{parameter.name}=…" if optional else parameter.name)
-    return f"{name}({', '.join(parts)})"
-
-
-def reference() -> str:
-    """The text of docs/reference.md."""
-    lines = [
-        "# Reference",
-        "",
-        "Every public name, with the first sentence of its docstring; `help(gm.meg.targets)` shows",
-        "the rest: shapes, units, errors, source. … stands for options, given by keyword.",
-        "",
-        "This page is made from the `__all__` of each room:",
-        "`PYTHONPATH=src:tests python -m test_public_names`.",
-    ]
-    for room in ROOMS:
-        module = import_module(room)
-        lines += ["", f"## {room}", "", first_sentence(module.__doc__ or ""), ""]
-        lines += ["| name | |", "|---|---|"]
-        for name, value in public(room).items():
-            if not isinstance(value, ModuleType):
-                words = in_words(name, value, module).replace("|", "\\|")
-                lines.append(f"| `{spelled(name, value)}` | {words} |")
-    return "\n".join(lines) + "\n"
 
 
 @pytest.mark.parametrize("room", ROOMS)
@@ -118,14 +41,12 @@ def test_a_room_lists_its_public_names_and_no_others(room: str) -> None:
         and name != "annotations"
         and not isinstance(getattr(module, name), ModuleType)
     }
-    rooms = {name for name, value in public(room).items() if isinstance(value, ModuleType)}
-    assert set(module.__all__) - rooms == bound
+    assert set(public(room)) == bound
 
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_every_public_name_is_documented(room: str) -> None:
-    module = import_module(room)
-    bare = [name for name, value in public(room).items() if not in_words(name, value, module)]
+    bare = [name for name in public(room) if not summary(room, name)]
     assert not bare, f"{room}: no docstring, or of a constant no comment before it: {bare}"
 
 
@@ -171,7 +92,7 @@ def test_every_name_that_a_page_mentions_exists(page: Path) -> None:
 def test_the_reference_is_made_from_these_lists() -> None:
     assert REFERENCE.read_text(encoding="utf-8") == reference(), (
         "docs/reference.md is not what the lists give; make it again: "
-        "PYTHONPATH=src:tests python -m test_public_names"
+        "PYTHONPATH=src python docs/_extensions/public_names.py"
     )
 
 
@@ -182,8 +103,3 @@ def test_a_name_that_is_not_there_is_noticed() -> None:
     with pytest.raises(AttributeError, match=r"goalmeter\.meg does not list tragets"):
         resolved(wrong)
     assert resolved(right) == gm.TabularMDP.from_gymnasium
-
-
-if __name__ == "__main__":
-    REFERENCE.write_text(reference(), encoding="utf-8")
-    print(REFERENCE)

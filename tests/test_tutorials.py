@@ -10,18 +10,18 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 # A line of each tutorial's output, worked out independently.
 SAYS = {
-    "your-own-mdp": "MEG 1.5157",
-    # An untrained network chooses almost freely.
-    "meg-over-training": "after      0 steps of training: 0.00 nats",
+    "plot_your_own_mdp": "MEG 1.5157",
     # The two squares that the mouse prefers.
-    "mouse-lab": "highest at [9, 40]",
-    "causal-models": "goes for the cheese 80%: 0.1927 nats, beta 0.6931",
+    "plot_mouse_lab": "highest at [9, 40]",
+    # An untrained network chooses almost freely.
+    "plot_meg_over_training": "after      0 steps of training: 0.00 nats",
+    "plot_causal_models": "goes for the cheese 80%: 0.1927 nats, beta 0.6931",
 }
-TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.py"))
+TUTORIALS = sorted((ROOT / "docs" / "gallery").glob("*.py"))
 
 
-# The tutorial takes some minutes.
-SLOW = {"meg-over-training": pytest.mark.slow}
+# The tutorial takes a minute.
+SLOW = {"plot_meg_over_training": pytest.mark.slow}
 
 
 @pytest.mark.parametrize(
@@ -41,5 +41,9 @@ def test_a_tutorial_runs_as_it_stands(path: Path, tmp_path: Path) -> None:
     assert SAYS[path.stem] in done.stdout
 
 
-def test_there_is_a_tutorial() -> None:
+def test_every_tutorial_is_built_and_ends_in_a_figure() -> None:
     assert TUTORIALS
+    for path in TUTORIALS:
+        text = path.read_text(encoding="utf-8")
+        assert path.name.startswith("plot_"), f"{path.name}: sphinx-gallery runs plot_*.py only"
+        assert text.endswith("plt.show()\n"), f"{path.name} does not end in a figure"

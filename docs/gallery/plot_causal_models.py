@@ -1,11 +1,15 @@
-# %% [markdown]
-"""Causal models: the paper's examples, from a few lines of Python to a goal-directedness.
+"""
+Causal models
+=============
 
-A causal Bayesian network says what depends on what. Name some of its variables as decisions and
-others as targets, and goalmeter tells how goal-directed the ones are towards the others.
+The examples of the paper, from a few lines of Python to a goal-directedness. A causal Bayesian
+network states what depends on what. Name some of its variables as decisions and others as targets,
+and goalmeter measures how goal-directed the decisions are towards the targets.
 """
 
-# %% Example 1. A mouse sees on which side the cheese is, and usually goes there.
+# %%
+# **Example 1.** A mouse sees on which side the cheese is, and usually goes there.
+import matplotlib.pyplot as plt
 import numpy as np
 
 import goalmeter as gm
@@ -31,35 +35,38 @@ def mouse(towards_cheese):
 
 print(mouse(0.8).text(decisions=["D"]))
 
-# %% Towards a utility that is known: +1 for the cheese, -1 for none.
+# %%
+# Measure it towards a known utility, +1 for the cheese and -1 for none:
 cheese = {"T": {"cheese": 1, "none": -1}}
 for p in (0.8, 1.0, 0.5):
     result = gm.meg.causal_utility(mouse(p), decisions=["D"], utility=cheese)
     print(f"goes for the cheese {p:.0%}: {result.value:.4f} nats, beta {result.rationality:.4f}")
 
-# %% Neither the unit nor the zero of a utility matters (Proposition 3.1).
+# %%
+# Neither the unit nor the zero of a utility matters (Proposition 3.1):
 scaled = {"T": {"cheese": 250, "none": 50}}
 print(gm.meg.causal_utility(mouse(0.8), ["D"], scaled))
 
-# %% [markdown]
-# Plugging a utility straight into maximum causal entropy, without a rationality that fits, has no
-# such invariance: for the optimal mouse it predicts with log-probability -0.13 for U and -0.018
-# for 2U, as if wanting the same thing twice as much were wanting it better.
-
 # %%
+# Plugging a utility straight into maximum causal entropy, without fitting a rationality, has no
+# such invariance. For the optimal mouse it predicts with log-probability -0.13 for U and -0.018
+# for 2U, as if wanting the same thing twice as much were wanting it better.
 for scale in (1, 2):
     print(f"naive plug-in of {scale} U: {-np.log1p(np.exp(-2 * scale)):.3f}")
 
-# %% Towards variables: the best of *all* utilities over them (Definition 4.4).
+# %%
+# Measure it towards variables: the best of *all* utilities over them (Definition 4.4).
 for targets in (["T"], ["S"], ["M", "S"]):
     result = gm.meg.targets(mouse(0.8), decisions=["D"], targets=targets)
     print(f"towards {targets}: {result.value:.4f} nats; {result.goal or result.notes[0]}")
 
-# %% Which variables should one ask about? Try them all. "≤" marks Theorem 4.1: what the mouse
-# wants of T it also wants of what stands between it and T.
+# %%
+# Which variables should one ask about? Try them all. "≤" marks Theorem 4.1: what the mouse wants of
+# T it also wants of what stands between it and T.
 print(gm.meg.sensitivity(mouse(0.8), ["D"], up_to=2))
 
-# %% An agent that follows instructions looks aimless if one forgets the instruction.
+# %%
+# An agent that follows instructions looks aimless if one forgets the instruction:
 obedient = gm.CausalBayesianNetwork(
     domains={"I": side, "D": side, "O": side},
     parents={"D": ["I"], "O": ["D"]},
@@ -68,7 +75,8 @@ obedient = gm.CausalBayesianNetwork(
 for targets in (["O"], ["I", "O"]):
     print(targets, round(gm.meg.targets(obedient, ["D"], targets).value, 4))
 
-# %% Figure 4. The same mouse written with mechanism variables, which say how each variable works.
+# %%
+# **Figure 4.** The same mouse with mechanism variables, which state how each variable works:
 mechanised = gm.CausalBayesianNetwork(
     domains={
         "S mechanism": ["fair", "left only"],
@@ -99,7 +107,8 @@ mechanised = gm.CausalBayesianNetwork(
 same = gm.meg.targets(mechanised, ["D"], ["T"])
 print(f"with mechanism variables: {same.value:.4f} nats")
 
-# %% Does the goal hold up when the world changes? In training a bell rings where the cheese is.
+# %%
+# Does the goal hold up when the world changes? In training a bell rings where the cheese is.
 bell = gm.CausalBayesianNetwork(
     domains={"S": side, "B": side, "D": side, "T": ["cheese", "none"], "R": ["bell", "none"]},
     parents={"B": ["S"], "D": ["S"], "T": ["S", "D"], "R": ["B", "D"]},
@@ -114,16 +123,15 @@ bell = gm.CausalBayesianNetwork(
 for target in ("T", "R"):
     print(gm.meg.under_interventions(bell, ["D"], [{"B": "left"}], targets=[target]))
 
-# %% From observations instead of the policy: a frame, a CSV file or a dictionary of columns.
+# %%
+# Observations can take the place of the policy: a data frame, a CSV file, a dictionary of columns.
 seen = mouse(0.8).sample(200, np.random.default_rng(0))
 print(gm.meg.from_table(mouse(0.8), ["D"], seen, targets=["T"]))
 
-# %% [markdown]
-# Example 2 (Figure 2). Two steps, and each time the mouse smells only which way the cheese is. It
-# forgets what it did before, so its two decisions rely on each other: no order of planning is
-# right, and the maximum entropy policies have to be searched for. The result says so.
-
 # %%
+# **Example 2** (Figure 2). Two steps, and each time the mouse smells only which way the cheese is.
+# It forgets what it did before, so its two decisions rely on each other: no order of planning is
+# right, and the maximum entropy policies have to be searched for. The result states it.
 cells = [f"{place:+d}/{where}" for where in side for place in range(-2, 3)]
 
 
@@ -163,6 +171,16 @@ def two_steps(p):
     )
 
 
+values = {}
 for targets in (["U3"], ["S3"], ["S2"]):
     result = gm.meg.targets(two_steps(0.8), ["D1", "D2"], targets)
+    values[targets[0]] = result.value
     print(f"towards {targets[0]}: {result.value:.4f} nats (recall: {result.recall})")
+
+# %%
+# Towards the last state and towards the utility there, MEG is the same. Towards the state in
+# between it is that of the first decision alone:
+figure, axes = plt.subplots(figsize=(6, 2), layout="constrained")
+axes.barh(list(values), list(values.values()))
+axes.set(xlabel="MEG, nats", ylabel="target")
+plt.show()

@@ -1,17 +1,19 @@
-# %% [markdown]
-"""Logged behaviour without a reward: what does the animal want?
+"""
+Logged behaviour without a reward
+=================================
 
-The data have the shape of a mouse experiment on which inverse reinforcement learning is reported to
-return zeros (issue 808 of HumanCompatibleAI/imitation): 50 states, 8 actions, 819 trajectories,
-no reward. They are drawn here from a seed, so that the answer is known: one mouse prefers two
-corners of an arena, the other does not care.
+What does the animal want? The data have the shape of a mouse experiment on which inverse
+reinforcement learning is reported to return zeros (issue 808 of HumanCompatibleAI/imitation): 50
+states, 8 actions, 819 trajectories, no reward. They are drawn here from a seed, so that the answer
+is known: one mouse prefers two corners of an arena, the other does not care.
 """
 
-# %% The arena has 5 x 10 squares and 8 directions; one step in ten goes in another direction.
+# %%
+# The arena has 5 x 10 squares and 8 directions; one step in ten goes in another direction.
+import matplotlib.pyplot as plt
 import numpy as np
 
 import goalmeter as gm
-from goalmeter.report import Marks, grid_map, write_text
 
 SHAPE, SPOUTS = (5, 10), (9, 40)  # the squares of the two spouts, which no measure is told
 MOVES = [(r, c) for r in (-1, 0, 1) for c in (-1, 0, 1) if (r, c) != (0, 0)]
@@ -43,7 +45,8 @@ def recorded(wants_water: bool, seed: int) -> gm.tabular.Trajectories:
     return gm.tabular.sample_trajectories(mdp, policy, 819, rng=np.random.default_rng(seed))
 
 
-# %% Any utility over squares may explain the trajectories; nothing is known of the reward.
+# %%
+# Any utility over squares may explain the trajectories; nothing is known of the reward.
 world = arena(np.zeros(50))
 mice = {"thirsty": recorded(True, seed=0), "indifferent": recorded(False, seed=1)}
 found = {
@@ -55,21 +58,24 @@ for name, result in found.items():
     p = "p < 0.001" if result.p_value < 0.001 else f"p = {result.p_value:.2f}"
     print(f"{name}: {result.corrected:.2f} nats, 95% interval {low:.2f} to {high:.2f}, {p}")
 
-# %% [markdown]
+# %%
 # *Nats* are how much of 15 decisions the best utility explains beyond chance, less the bias of the
 # fit. The test is against random actions: 49 free weights always explain something in the sample,
 # and for the indifferent mouse that is no more than chance. The *held-out* value needs no such
 # distribution: each trajectory is scored by the utility that was fitted to the others, which is
 # worse than chance where a utility only repeats the sample.
-
-# %% The learnt utility, as far as behaviour determines it.
+#
+# The learnt utility is determined as far as behaviour determines it:
 for name, result in found.items():
     best = np.argsort(-result.utility)[:2]
     print(f"{name}: held out {result.held_out:.2f} nats, highest at {sorted(best.tolist())}")
 
-# %% A map of it, as a picture; W marks the spouts.
-marks = Marks(dict.fromkeys(SPOUTS, "W"))
-utility = found["thirsty"].utility.reshape(SHAPE)
-write_text(
-    "mouse-lab.svg", grid_map("mouse-lab", utility, label="utility", palette="signed", marks=marks)
-)
+# %%
+# A map of the utility that was learnt from the thirsty mouse; W marks the spouts:
+figure, axes = plt.subplots(figsize=(6, 3.2), layout="constrained")
+image = axes.imshow(found["thirsty"].utility.reshape(SHAPE))
+for spout in SPOUTS:
+    row, column = divmod(spout, SHAPE[1])
+    axes.text(column, row, "W", ha="center", va="center")
+figure.colorbar(image, label="learnt utility")
+plt.show()

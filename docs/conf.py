@@ -1,0 +1,73 @@
+"""Sphinx configuration of the documentation: `make docs` builds it into build/docs."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import tomllib
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "src"), str(HERE / "_extensions")]
+os.environ["HF_HUB_OFFLINE"] = "1"  # pages are built without a network
+
+project = "goalmeter"
+author = "The goalmeter authors"
+copyright = "The goalmeter authors"
+release = version = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"][
+    "version"
+]
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_gallery.gen_gallery",
+    "docstrings",
+    "links",
+    "environment_pages",
+    "public_names",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
+exclude_patterns = ["_*", "gallery", "**/README.md", "results", "schemas"]
+nitpicky = True
+# Types in signatures are not all public, and those of other libraries are not described here.
+nitpick_ignore_regex = [("py:(class|exc)", ".*")]
+
+# A short name in an annotation may be that of several objects.
+suppress_warnings = ["ref.python"]
+
+# --- Markdown ---
+myst_enable_extensions = ["colon_fence", "deflist", "attrs_inline"]
+myst_heading_anchors = 4
+# Blocks without a language are commands, drawings and output.
+highlight_language = "none"
+default_role = "literal"
+# The folders are filled one by one: a pattern of the table of contents may match nothing.
+logging.getLogger("sphinx.sphinx.directives.other").addFilter(lambda r: "glob pattern" not in r.msg)
+
+# --- Reference ---
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_type_aliases = {"ArrayLike": "ArrayLike", "FloatArray": "FloatArray"}
+
+# --- Gallery ---
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "auto_gallery",
+    "only_warn_on_example_error": False,
+    "matplotlib_animations": False,
+    "download_all_examples": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "parallel": int(os.environ.get("WORKERS", "1")),
+}
+
+# --- HTML ---
+html_theme = "furo"
+html_title = f"goalmeter {release}"
+html_static_path = ["_static"]
+html_show_sphinx = False
