@@ -24,6 +24,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx_gallery.gen_gallery",
+    "accessible",
     "docstrings",
     "links",
     "environment_pages",
@@ -49,10 +50,11 @@ default_role = "literal"
 logging.getLogger("sphinx.sphinx.directives.other").addFilter(lambda r: "glob pattern" not in r.msg)
 
 # --- Reference ---
-autodoc_member_order = "bysource"
-autodoc_typehints = "signature"
+autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_typehints_format = "short"
-autodoc_type_aliases = {"ArrayLike": "ArrayLike", "FloatArray": "FloatArray"}
+autodoc_type_aliases = {name: name for name in ("ArrayLike", "FloatArray")}
+napoleon_use_ivar = True
+python_maximum_signature_line_length = 80
 
 # --- Gallery ---
 sphinx_gallery_conf = {
@@ -69,5 +71,6 @@ sphinx_gallery_conf = {
 # --- HTML ---
 html_theme = "furo"
 html_title = f"goalmeter {release}"
+html_copy_source = False
+html_css_files = ["site.css"]
 html_static_path = ["_static"]
-html_show_sphinx = False

@@ -48,7 +48,18 @@ def process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[
     lines[:] = as_restructured_text(lines)
 
 
+def process_signature(
+    app: Any, what: str, name: str, obj: Any, options: Any, signature: str | None, annotation: Any
+) -> tuple[str, Any] | None:
+    """Show the aliases of `autodoc_type_aliases` by their names."""
+    alias = re.compile(r"TypeAliasForwardRef\('(\w+)'\)")
+    if signature is None:  # an attribute
+        return None
+    return alias.sub(r"\1", signature), annotation and alias.sub(r"\1", annotation)
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Rewrite docstrings before sphinx.ext.napoleon reads their sections."""
     app.connect("autodoc-process-docstring", process, priority=400)
+    app.connect("autodoc-process-signature", process_signature)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

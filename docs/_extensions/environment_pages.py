@@ -58,7 +58,7 @@ def reflection_page() -> str:
 
 def environment_page(environment: Environment) -> str:
     """Return the specification of one self-reflection environment."""
-    lines = [*heading(environment.name, "="), *sentence(escape(environment.idea)), ""]
+    lines = [*heading(environment.name, "="), sentence(escape(environment.idea)), ""]
     lines += block(f"goalmeter reflect AGENT --environment {environment.name}")
     for title, text in environment.specification.items():
         lines += heading(title, "-")
@@ -69,7 +69,7 @@ def environment_page(environment: Environment) -> str:
                 ("Agent", "Total reward"), ((f"``{a}``", f"``{t}``") for a, _, t in rows)
             )
         else:
-            lines += [*as_restructured_text(inspect.cleandoc(text).splitlines()), ""]
+            lines += [*as_restructured_text(sentence(inspect.cleandoc(text)).splitlines()), ""]
     if options := environment.run.options:
         lines += heading("Options", "-")
         lines += ["The first value of each option is the default.", ""]
@@ -78,9 +78,9 @@ def environment_page(environment: Environment) -> str:
     return "\n".join(lines)
 
 
-def sentence(text: str) -> list[str]:
+def sentence(text: str) -> str:
     """Return a text with a capital letter at its beginning."""
-    return [text[:1].upper() + text[1:]]
+    return text[:1].upper() + text[1:]
 
 
 # --- Grid worlds ----------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ def suites_page() -> str:
 
 def suite_section(suite: Suite) -> list[str]:
     """Return what is known about one suite."""
-    lines = [*heading(suite.name, "-"), *sentence(f"{escape(suite.about)}."), ""]
+    lines = [*heading(suite.name, "-"), sentence(f"{escape(suite.about)}."), ""]
     rows = (("default", suite.small), ("paper", suite.paper))
     lines += table(("Scale", *SCALE), ((name, *scale_cells(scale)) for name, scale in rows))
     references = ", ".join(f"``{reference}``" for reference in suite.references)

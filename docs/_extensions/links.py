@@ -68,15 +68,15 @@ class FilesOfRepository(SphinxTransform):
         """Visit every link to a file."""
         page = Path(self.env.doc2path(self.env.docname))
         for node in list(self.document.findall(addnodes.download_reference)):
-            path = (page.parent / node["reftarget"]).resolve()
+            path = Path(os.path.normpath(page.parent / node["reftarget"]))
             if path.parent == Path(self.env.srcdir) / "gallery":
                 index = path.stem == "GALLERY_HEADER"
                 self.lead_to(f"auto_gallery/{'index' if index else path.stem}", node)
         for node in list(self.document.findall(addnodes.pending_xref)):
             if node.get("refdomain") != "doc" or node["reftarget"] in self.env.found_docs:
                 continue
-            path = Path(self.env.srcdir, f"{node['reftarget']}.md").resolve()
-            if page_of_site := PAGES.get(path.relative_to(ROOT).as_posix()):
+            path = Path(os.path.normpath(Path(self.env.srcdir, f"{node['reftarget']}.md")))
+            if page_of_site := PAGES.get(os.path.relpath(path, ROOT)):
                 self.lead_to(page_of_site, node)
             elif path.is_file() and Path(self.env.srcdir) not in path.parents:
                 file = os.path.relpath(path, page.parent)

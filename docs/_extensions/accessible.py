@@ -1,0 +1,49 @@
+"""Repairs of the theme's pages, so that keyboards and screen readers can use all of them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+_REPAIRS = (
+    # A heading without a level, and landmarks without a name.
+    ('<p class="caption" role="heading">', '<p class="caption" role="heading" aria-level="2">'),
+    ('<aside class="sidebar-drawer">', '<aside class="sidebar-drawer" aria-label="Site">'),
+    ('<aside class="toc-drawer', '<aside aria-label="Page" class="toc-drawer'),
+    # Boxes that scroll in a narrow window.
+    ("<pre>", '<pre tabindex="0">'),
+    ('<div class="table-wrapper', '<div tabindex="0" class="table-wrapper'),
+    ('<div id="search-results">', '<h1>Search</h1>\n<div id="search-results">'),
+)
+# Parameters on lines of their own, which Sphinx writes as a list of descriptions without terms.
+_PARAMETERS = re.compile(r'<dl>\n((?:<dd><em class="sig-param">.*</dd>\n)+)</dl>')
+
+
+def repaired(text: str) -> str:
+    """Return the text of a page with all repairs."""
+    for theirs, ours in _REPAIRS:
+        if ours not in text:  # a page that is not built again was repaired before
+            text = text.replace(theirs, ours)
+    return _PARAMETERS.sub(_as_lines, text)
+
+
+def _as_lines(found: re.Match[str]) -> str:
+    lines = re.sub(r"(</?)dd>", r"\1div>", found[1])
+    return f'<div class="parameters">\n{lines}</div>'
+
+
+def repair_pages(app: Any, exception: Exception | None) -> None:
+    """Repair the pages that were written."""
+    if app.builder.format != "html":
+        return
+    for path in Path(app.outdir).rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        if (better := repaired(text)) != text:
+            path.write_text(better, encoding="utf-8")
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Repair pages after all of them are written."""
+    app.connect("build-finished", repair_pages)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
