@@ -71,6 +71,13 @@ sphinx_gallery_conf = {
 # --- HTML ---
 html_theme = "furo"
 html_title = f"goalmeter {release}"
+copybutton_prompt_is_regexp = True
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
 html_copy_source = False
 html_css_files = ["site.css"]
 html_static_path = ["_static"]
+
+# --- External links (make docs LINKS=1) ---
+linkcheck_anchors = False
+linkcheck_timeout = 20
+linkcheck_retries = 2

@@ -37,6 +37,7 @@ from goalmeter.tabular import sample_trajectories
 GENERATED = {
     "docs/ledger.md": "tests/studies/test_ledger.py::test_the_page_in_docs_is_up_to_date",
     "docs/benchmarks.md": "tests/test_kept_results.py::test_the_page_of_benchmarks_is_its_results",
+    "docs/errors.md": "tests/docs/test_errors.py::test_the_page_of_errors_has_the_messages",
 }
 WRITTEN = [page for page in PAGES if page.relative_to(ROOT).as_posix() not in GENERATED]
 EVERYTHING = [item for page in WRITTEN for item in shown(page)]
