@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import tomllib
@@ -15,9 +14,8 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # pages are built without a network
 project = "goalmeter"
 author = "The goalmeter authors"
 copyright = "The goalmeter authors"
-release = version = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"][
-    "version"
-]
+with (HERE.parent / "pyproject.toml").open("rb") as file:
+    release = version = tomllib.load(file)["project"]["version"]
 
 extensions = [
     "myst_parser",
@@ -46,8 +44,6 @@ myst_heading_anchors = 4
 # Blocks without a language are commands, drawings and output.
 highlight_language = "none"
 default_role = "literal"
-# The folders are filled one by one: a pattern of the table of contents may match nothing.
-logging.getLogger("sphinx.sphinx.directives.other").addFilter(lambda r: "glob pattern" not in r.msg)
 
 # --- Reference ---
 autodoc_default_options = {"members": True, "member-order": "bysource"}

@@ -83,3 +83,22 @@ def check_page(name: str, answer: dict[str, Any]) -> None:
     inner, scrolled = answer["width"]
     assert scrolled <= inner and name.endswith(f"at {inner}"), name
     assert answer["outside"] == [], name
+
+
+FAULTY = """<!DOCTYPE html><meta charset="utf-8"><title>A page</title><link rel="icon" href="data:,">
+<p style="width: 500px">Wide.</p><img src="http://127.0.0.1:9/figure.png">
+<script>console.error("a fault")</script>"""
+
+
+def test_faults_of_a_page_are_seen(browser: str, tmp_path: Path) -> None:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "faulty.html").write_text(FAULTY, encoding="utf-8")
+    visits = [("faulty.html", 400)]
+    answers, logged = visit(browser, folder, visits, f"const AXE = true;{SCRIPT}", "light")
+    (answer,) = answers.values()
+    inner, scrolled = answer["width"]
+    assert inner == 400 < scrolled
+    assert answer["outside"] == ["http://127.0.0.1:9/figure.png"]
+    assert "image-alt" in [name for name, _ in answer["wrong"]]
+    assert any("a fault" in line for line in logged)
