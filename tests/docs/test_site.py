@@ -85,8 +85,8 @@ def check_page(name: str, answer: dict[str, Any]) -> None:
     assert answer["outside"] == [], name
 
 
-FAULTY = """<!DOCTYPE html><meta charset="utf-8"><title>A page</title><link rel="icon" href="data:,">
-<p style="width: 500px">Wide.</p><img src="http://127.0.0.1:9/figure.png">
+FAULTY = """<!DOCTYPE html><meta charset="utf-8"><title>A page</title>
+<link rel="icon" href="data:,"><p style="width: 500px">Wide.</p><img src="http://127.0.0.1:9/figure.png">
 <script>console.error("a fault")</script>"""
 
 
