@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -110,12 +111,11 @@ def suite_section(suite: Suite) -> list[str]:
     if suite.key:
         lines += [f"The key {suite.key}.", ""]
     options = suite.resolve(SuiteOptions(grids=1, sizes=suite.small.sizes[:1], trajectories=1))
-    worlds = list(suite.worlds(options))[:MOST_DRAWINGS]
-    for task in worlds:
-        about = ", ".join(f"{key}: {value}" for key, value in task.condition.items())
-        frame = task.transform or ""
-        label = "; ".join(filter(None, (f"seed {task.seed}", about, frame)))
-        lines += [f"{escape(label)}:", *block(str(task.world))]
+    for task in islice(suite.worlds(options), MOST_DRAWINGS):
+        labels = {"size": task.size, "complexity": task.complexity, "frame": task.transform}
+        labels |= {"seed": task.seed, **task.condition}
+        text = ", ".join(f"{name} {value}" for name, value in labels.items() if value is not None)
+        lines += [f"{sentence(escape(text))}:", *block(str(task.world))]
     return lines
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from public_names import ROOMS, home, public
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
@@ -23,6 +25,15 @@ PAGES = {
     "src/goalmeter/reflection/environments/README.md": "environments/index",
 }
 _NAME = re.compile(r"(?:(gm|goalmeter)\.)?([A-Za-z_]\w*(?:\.\w+)*)(?:\(.*\))?")
+
+
+@cache
+def homes() -> dict[str, str]:
+    """Return the names that a package repeats from another, with those that are described."""
+    found = {
+        f"{room}.{name}": f"{home(room, name)}.{name}" for room in ROOMS for name in public(room)
+    }
+    return {repeated: own for repeated, own in found.items() if repeated != own}
 
 
 class NamesInCode(SphinxPostTransform):
@@ -45,8 +56,11 @@ class NamesInCode(SphinxPostTransform):
         if not match or not (match[1] or "." in match[2] or self.env.docname == "reference"):
             return None
         room = "goalmeter." if match[1] or self.env.docname != "reference" else self.room(node)
-        objects = self.env.domains.python_domain.objects
-        if (found := objects.get(room + match[2])) is None:
+        name = room + match[2]
+        for repeated, own in homes().items():
+            if name == repeated or name.startswith(f"{repeated}."):
+                name = own + name.removeprefix(repeated)
+        if (found := self.env.domains.python_domain.objects.get(name)) is None:
             return None
         page = self.app.builder.get_relative_uri(self.env.docname, found.docname)
         return f"{page}#{found.node_id}"
