@@ -71,6 +71,7 @@ copybutton_prompt_is_regexp = True
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 html_copy_source = False
 html_css_files = ["site.css"]
+html_search_scorer = str(HERE / "_extensions" / "scorer.js")
 html_static_path = ["_static"]
 
 # --- External links (make docs LINKS=1) ---

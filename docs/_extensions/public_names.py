@@ -135,10 +135,11 @@ def page(room: str) -> str:
         for name in members:
             if home(room, name) != room:
                 continue
-            lines += [f".. {directive}:: {room}.{name}"]
             if title == "Constants":
-                lines += ["", f"   {escaped(summary(room, name))}"]
-            lines.append("")
+                text = escaped(summary(room, name))
+                lines += [f".. {directive}:: {name}", f"   :module: {room}", "", f"   {text}", ""]
+            else:
+                lines += [f".. {directive}:: {room}.{name}", ""]
     return "\n".join(lines)
 
 

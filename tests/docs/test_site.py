@@ -78,6 +78,32 @@ def test_no_page_scrolls_sideways_or_asks_another_server(browser: str, site: Pat
         check_page(name, answer)
 
 
+# What a new user asks -> a page that answers, among the first results.
+QUESTIONS = {
+    "SB3 policy": "Your Stable-Baselines3 policy",
+    "my logs": "Your logs",
+    "certified": "goalmeter",
+    "open interval": "Errors",
+    "upper bound": "Intervals, verdicts and margins",
+    "vLLM": "Your language model",
+    "causal model": "Your causal model",
+    "gymnasium environment": "Your Gymnasium environment",
+    "resume run": "Clusters",
+    "policy shape": "Errors",
+    "CryingBaby": "CryingBaby",
+    "known_utility": "goalmeter.meg.known_utility",
+}
+FIRST_RESULTS = 8
+
+
+def test_questions_are_answered_by_one_search(browser: str, site: Path) -> None:
+    visits = [(f"search.html?q={'+'.join(words.split())}", 1280) for words in QUESTIONS]
+    answers, _ = visit(browser, site, visits, f"const AXE = false;{SCRIPT}", "light")
+    found = [answer["results"][:FIRST_RESULTS] for answer in answers.values()]
+    pairs = zip(QUESTIONS.items(), found, strict=True)
+    assert {words: titles for (words, page), titles in pairs if page not in titles} == {}
+
+
 def check_page(name: str, answer: dict[str, Any]) -> None:
     """Check what holds of every page: no other server, nothing wider than the window."""
     inner, scrolled = answer["width"]
