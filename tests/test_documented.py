@@ -168,13 +168,13 @@ def test_programs_print_what_the_page_shows(
     monkeypatch.syspath_prepend(tmp_path)  # a page's files are imported by its programs
     # Stable-Baselines3 makes a folder for logs, also where it keeps none.
     monkeypatch.setenv("SB3_LOGDIR", str(tmp_path))
+    monkeypatch.setenv("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # printed once a process
     scope: dict[str, Any] = {}
     blocks = [block for block in BLOCKS if block.page == page]
     for block in blocks:
         if file := re.match(r"# (\w+\.py)\n", block.text):
             Path(file[1]).write_text(block.text)
-            # A file of another page may have the same name.
-            monkeypatch.delitem(sys.modules, Path(file[1]).stem, raising=False)
+            monkeypatch.delitem(sys.modules, Path(file[1]).stem, raising=False)  # of another page
     expected = ""
     for block, behind in zip(blocks, [*blocks[1:], None], strict=True):
         if block.language != "python" or block.marker is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import os
 import shlex
+import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator
@@ -86,6 +87,21 @@ def names(folder: Path) -> dict[str, Any]:
 
 
 @contextmanager
+def without(module: str) -> Iterator[None]:
+    """Let the import of a module fail; of the others, those that are imported meanwhile stay."""
+    installed = sys.modules.get(module)
+    if module:
+        sys.modules[module] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        if module:
+            del sys.modules[module]
+        if installed is not None:
+            sys.modules[module] = installed
+
+
+@contextmanager
 def prepared(case: Case) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Enter a new folder in which a case can be shown."""
     before = Path.cwd()
@@ -96,12 +112,8 @@ def prepared(case: Case) -> Iterator[tuple[Path, dict[str, Any]]]:
             scope = names(folder)
             if case.before:
                 assert run(shlex.split(case.before)[1:], folder).status == 0, case.before
-            missing = {case.missing: None} if case.missing else {}
             # In a wide terminal, where a message is one line.
-            with (
-                mock.patch.dict("sys.modules", missing),
-                mock.patch.dict("os.environ", {"COLUMNS": "1000"}),
-            ):
+            with mock.patch.dict("os.environ", {"COLUMNS": "1000"}), without(case.missing):
                 yield folder, scope
         finally:
             os.chdir(before)
