@@ -56,6 +56,7 @@ python_maximum_signature_line_length = 80
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "auto_gallery",
+    "within_subsection_order": "gallery_order.ReadingOrder",
     "only_warn_on_example_error": False,
     "matplotlib_animations": False,
     "download_all_examples": False,

@@ -179,8 +179,10 @@ for targets in (["U3"], ["S3"], ["S2"]):
 
 # %%
 # Towards the last state and towards the utility there, MEG is the same. Towards the state in
-# between it is that of the first decision alone:
+# between it is that of the first decision alone. Had the latter been as large, MEG would count
+# decisions that no longer influence the target. The figure does not show exact values for both
+# decisions: these are the result of a search.
 figure, axes = plt.subplots(figsize=(6, 2), layout="constrained")
 axes.barh(list(values), list(values.values()))
-axes.set(xlabel="MEG, nats", ylabel="target")
+axes.set(title="MEG of two decisions by target", xlabel="MEG, nats", ylabel="target")
 plt.show()

@@ -4,7 +4,7 @@ MEG over training
 
 A PPO of Stable-Baselines3 learns CartPole, and MEG rises. States of CartPole do not recur, so soft
 values are fitted to the recorded steps and checked by fresh episodes; the intervals are 95%
-confidence intervals. It takes about a minute of one core.
+confidence intervals. It takes about twenty seconds of one core.
 """
 
 # %%
@@ -15,15 +15,15 @@ from stable_baselines3 import PPO
 
 import goalmeter as gm
 
-LENGTHS = [0, 4_096, 8_192, 16_384]  # steps of training
-HORIZON = 100  # decisions of an episode; at most 500 in CartPole
+LENGTHS = [0, 2_048, 4_096, 8_192]  # steps of training
+HORIZON = 50  # decisions of an episode; at most 500 in CartPole
 model = PPO("MlpPolicy", "CartPole-v1", n_steps=1_024, batch_size=64, seed=0)
 
 results = []
 for length in LENGTHS:
     if length:
         model.learn(length - model.num_timesteps, reset_num_timesteps=False)
-    result = gm.meg.from_simulator("CartPole-v1", model, horizon=HORIZON, budget=20_000)
+    result = gm.meg.from_simulator("CartPole-v1", model, horizon=HORIZON, budget=8_000)
     results.append(result)
     low, high = result.interval
     print(f"after {length:6} steps of training: {result.value:.2f} nats [{low:.2f}, {high:.2f}]")
@@ -38,10 +38,14 @@ print(result)
 # comes from (``chance="generator"``).
 #
 # The figure shows the estimates with their intervals. MEG rises with training; the last two
-# intervals overlap.
+# intervals overlap. The untrained agent is the control: an interval above 0 would show a bias.
+#
+# The figure does not compare CartPole with other worlds, since MEG in nats grows with the number of
+# decisions, nor one training run with another: it has a single seed.
 figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
 values = np.array([result.value for result in results])
 low, high = np.array([result.interval for result in results]).T
 axes.errorbar(LENGTHS, values, [values - low, high - values], marker="o", capsize=3)
-axes.set(xlabel="steps of training", ylabel="MEG, nats", ylim=(0, None))
+axes.set(title="MEG over training", ylim=(0, None))
+axes.set(xlabel="steps of training", ylabel="MEG, nats")
 plt.show()

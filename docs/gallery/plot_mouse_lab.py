@@ -1,25 +1,25 @@
 """
-Logged behaviour without a reward
-=================================
+Logs of a mouse lab
+===================
 
-What does the animal want? The data have the shape of a mouse experiment on which inverse
-reinforcement learning is reported to return zeros (issue 808 of HumanCompatibleAI/imitation): 50
-states, 8 actions, 819 trajectories, no reward. They are drawn here from a seed, so that the answer
-is known: one mouse prefers two corners of an arena, the other does not care.
+The data have the shape of a mouse experiment on which inverse reinforcement learning is reported to
+return zeros (issue 808 of HumanCompatibleAI/imitation): 50 states, 8 actions, 819 trajectories and
+no reward. Here they are drawn from a seed, so that the answer is known: one mouse prefers two
+squares of an arena, the other has no preference.
 """
 
 # %%
-# The arena has 5 x 10 squares and 8 directions; one step in ten goes in another direction.
+# The arena has 5 x 10 squares and 8 directions. One step in ten goes in another direction.
 import matplotlib.pyplot as plt
 import numpy as np
 
 import goalmeter as gm
 
-SHAPE, SPOUTS = (5, 10), (9, 40)  # the squares of the two spouts, which no measure is told
+SHAPE, SPOUTS = (5, 10), (9, 40)  # the squares of the two spouts, which no measure is given
 MOVES = [(r, c) for r in (-1, 0, 1) for c in (-1, 0, 1) if (r, c) != (0, 0)]
 
 
-def arena(reward: np.ndarray) -> gm.TabularMDP:
+def arena(reward):
     """Return the arena as an MDP of 15 decisions that begins in the middle row."""
     rows, columns = np.divmod(np.arange(50), SHAPE[1])
     to = np.stack(
@@ -34,7 +34,7 @@ def arena(reward: np.ndarray) -> gm.TabularMDP:
     return gm.TabularMDP(transition, reward, horizon=15, initial=initial)
 
 
-def recorded(wants_water: bool, seed: int) -> gm.tabular.Trajectories:
+def recorded(wants_water, seed):
     """Return 819 trajectories of a mouse that takes the best action half of the time, or never."""
     reward = np.zeros(50)
     reward[list(SPOUTS)] = 1.0
@@ -46,7 +46,7 @@ def recorded(wants_water: bool, seed: int) -> gm.tabular.Trajectories:
 
 
 # %%
-# Any utility over squares may explain the trajectories; nothing is known of the reward.
+# Any utility over squares may explain the trajectories:
 world = arena(np.zeros(50))
 mice = {"thirsty": recorded(True, seed=0), "indifferent": recorded(False, seed=1)}
 found = {
@@ -59,23 +59,26 @@ for name, result in found.items():
     print(f"{name}: {result.corrected:.2f} nats, 95% interval {low:.2f} to {high:.2f}, {p}")
 
 # %%
-# *Nats* are how much of 15 decisions the best utility explains beyond chance, less the bias of the
-# fit. The test is against random actions: 49 free weights always explain something in the sample,
-# and for the indifferent mouse that is no more than chance. The *held-out* value needs no such
-# distribution: each trajectory is scored by the utility that was fitted to the others, which is
-# worse than chance where a utility only repeats the sample.
+# MEG is the number of nats by which the best utility explains 15 decisions better than chance, less
+# the bias of the fit. The indifferent mouse is the control: 49 free weights always explain
+# something in the sample, so an estimate without a correction would find a goal in it too.
 #
-# The learnt utility is determined as far as behaviour determines it:
+# The *held-out* value needs no correction. Each trajectory is scored by the utility that was fitted
+# to the others, which is worse than chance where a utility only repeats the sample.
 for name, result in found.items():
     best = np.argsort(-result.utility)[:2]
     print(f"{name}: held out {result.held_out:.2f} nats, highest at {sorted(best.tolist())}")
 
 # %%
-# A map of the utility that was learnt from the thirsty mouse; W marks the spouts:
-figure, axes = plt.subplots(figsize=(6, 3.2), layout="constrained")
-image = axes.imshow(found["thirsty"].utility.reshape(SHAPE))
-for spout in SPOUTS:
-    row, column = divmod(spout, SHAPE[1])
-    axes.text(column, row, "W", ha="center", va="center")
-figure.colorbar(image, label="learnt utility")
+# The figure shows both learnt utilities, with red frames around the spouts. The thirsty mouse's
+# utility peaks at both. It does not show that the other details are real: very different utilities
+# can explain the same behaviour, and each map has a scale of its own.
+figure, axes = plt.subplots(1, 2, figsize=(7, 2.4), layout="constrained")
+for panel, (name, result) in zip(axes, found.items(), strict=True):
+    image = panel.imshow(result.utility.reshape(SHAPE), cmap="viridis", vmin=0, vmax=1)
+    for spout in SPOUTS:
+        row, column = divmod(spout, SHAPE[1])
+        panel.plot(column, row, "s", markersize=17, fillstyle="none", color="red")
+    panel.set(title=f"Learnt utility, {name} mouse", xticks=[], yticks=[])
+figure.colorbar(image, ax=axes, label="utility")
 plt.show()
