@@ -18,7 +18,10 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-stored = Path(__file__).parents[1] / "results" / "believed-world.json"
+import goalmeter as gm
+
+repository = Path(gm.__file__).parents[2]
+stored = repository / "docs" / "results" / "believed-world.json"
 models = {each["agent"]: each["believed"] for each in json.loads(stored.read_text("utf-8"))}
 for name, believed in models.items():
     change = believed["difference"]

@@ -17,9 +17,11 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
+import goalmeter as gm
 from goalmeter.statistics import area_under_curve
 
-stored = Path(__file__).parents[1] / "results" / "goal-misgeneralisation.json"
+repository = Path(gm.__file__).parents[2]
+stored = repository / "docs" / "results" / "goal-misgeneralisation.json"
 agents = json.loads(stored.read_text("utf-8"))["agents"]
 outcomes = [agent["outcome"] for agent in agents]
 print({outcome: outcomes.count(outcome) for outcome in ("wrong", "right", "neither")})

@@ -17,7 +17,10 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-stored = Path(__file__).parents[1] / "results" / "published-walks.json"
+import goalmeter as gm
+
+repository = Path(gm.__file__).parents[2]
+stored = repository / "docs" / "results" / "published-walks.json"
 study = json.loads(stored.read_text("utf-8"))
 print(study["findings"][0])
 
