@@ -11,7 +11,7 @@ model uses, as found by changing its activations?
 # ``goalmeter probe`` tests for each cell of the grid whether the model uses it: what the model
 # holds of the cell is changed while it reasons, and the change of its next move is compared with a
 # change of irrelevant content. Cells that are not used are open in the *believed* world, and MEG is
-# computed there. This takes half an hour, so the results are stored in the repository of goalmeter.
+# computed there. This takes long, so the results are stored in the repository of goalmeter.
 import json
 from pathlib import Path
 
@@ -32,7 +32,7 @@ for name, believed in models.items():
 
 # %%
 # The mouse has the true map and the moth no goal. They are the first control: for neither should
-# the believed world be better, and it is not.
+# the interval lie above 0, and only that of the mole does.
 #
 # The second control is a different world, chosen without the model: the same maze without any inner
 # wall, and the believed map of another maze. If the mole's moves were explained equally well there,
@@ -43,13 +43,13 @@ for name, kind in (("mole", "another map"), ("mole", "empty room"), ("mouse", "e
     print(f"{name}, believed world minus {kind}: {beyond['value']:+.2f} [{low:+.2f}, {high:+.2f}]")
 
 # %%
-# This control fails for the mole: in these 60 mazes an empty room explains its moves at least as
-# well as the believed world. So the study concludes that the mole does not act on the true map, and
-# not which map it acts on. (In 450 mazes the believed world is better than the empty room.)
+# The mole does not pass this control: in these 60 mazes an empty room may explain its moves as well
+# as the believed world. So another map than the true one explains the mole better, and which map
+# that is remains inconclusive. (In 450 mazes the believed world is better than the empty room.)
 #
 # The figure shows MEG in all these worlds, per walk, with 95% intervals over mazes. *Decoded* is
-# the map that a probe reads from the activations. It explains the moves of no model: what can be
-# decoded need not be what is used.
+# the map that a probe reads from the activations. Its intervals contain 0 for every model, also for
+# the mouse: what can be decoded need not be what is used.
 WORLDS = {
     "true world": "meg_true",
     "believed world": "meg_believed",

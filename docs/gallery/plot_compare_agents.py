@@ -54,7 +54,7 @@ print({row.id: row.verdict for row in same.differences})
 # The figure shows the differences of all shares, with 95% intervals.
 #
 # The figure does not show that unlisted behaviour is unchanged, and the intervals are not corrected
-# for the number of rows: of twenty equal rows one is expected to differ.
+# for the number of rows: of twenty rows without a difference, one is expected to exclude 0.
 shares = [row for row in differences if row.unit == "share"]
 figure, axes = plt.subplots(figsize=(7, 3), layout="constrained")
 for place, row in enumerate(shares):

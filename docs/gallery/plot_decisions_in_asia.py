@@ -69,6 +69,6 @@ for (row, column), value in np.ndenumerate(values):
         axes.text(column, row, f"{value:.2f}", ha="center", va="center", color=colour)
 axes.set_xticks(range(len(names)), names, rotation=45)
 axes.set_yticks(range(len(names)), names)
-axes.set(title="MEG in asia", xlabel="target", ylabel="decision")
+axes.set(title="MEG of each variable towards each other", xlabel="target", ylabel="decision")
 figure.colorbar(image, label="MEG, nats (at most log 2)")
 plt.show()

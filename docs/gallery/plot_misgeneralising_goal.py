@@ -22,7 +22,8 @@ from goalmeter.statistics import area_under_curve
 
 repository = Path(gm.__file__).parents[2]
 stored = repository / "docs" / "results" / "goal-misgeneralisation.json"
-agents = json.loads(stored.read_text("utf-8"))["agents"]
+study = json.loads(stored.read_text("utf-8"))
+agents = study["agents"]
 outcomes = [agent["outcome"] for agent in agents]
 print({outcome: outcomes.count(outcome) for outcome in ("wrong", "right", "neither")})
 
@@ -35,7 +36,7 @@ print({outcome: outcomes.count(outcome) for outcome in ("wrong", "right", "neith
 # Two baselines could show that MEG adds nothing. The first counts which goal is reached first in
 # the same levels. The second does not look at the agent at all.
 PREDICTORS = {
-    "MEG, by running": "MEG: wrong minus right goal",
+    "MEG, by running": "MEG, wrong minus right",
     "goal reached first, same levels": "Goal reached first",
     "minus the share of distinguishing levels": "Minus the share of levels",
 }
@@ -47,8 +48,15 @@ for name, values in scores.items():
     print(f"{name}: area {area_under_curve(values[wrong], values[~wrong]):.2f}")
 
 # %%
-# So MEG predicts the wrong goal, and counting does so equally well. MEG names a goal more often,
-# since it needs fewer levels in which the goals differ:
+# MEG predicts the wrong goal, and so does counting. The study compares the areas, with intervals
+# over agents:
+start = "MEG, by running, all agents, all shares"
+print(next(finding for finding in study["findings"] if finding.startswith(start)))
+
+# %%
+# MEG names a goal more often. This is not only an advantage of the measure: the interval of the
+# count is of a kind that is wider for few levels, and that of MEG is about the levels that were
+# run.
 for name in ("MEG, by running", "goal reached first, same levels"):
     said = [(agent["names"][name], agent["outcome"]) for agent in agents]
     right = sum(named == outcome for named, outcome in said)

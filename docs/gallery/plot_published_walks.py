@@ -26,8 +26,9 @@ print(study["findings"][0])
 
 # %%
 # The goal explains this share of the maximum. Scripted agents in the same 13 rooms are the control:
-# a planner, an agent that follows a compass through walls, and a random one. Had the compass agent
-# the same share as the model, the rooms would not distinguish planning from following a compass.
+# a planner, an agent that follows a compass and ignores walls, and a random one. Had the compass
+# agent the same share as the model, the rooms would not distinguish planning from following a
+# compass.
 explained = {row["agent"]: row["goal"]["share"] for row in study["meg"]}
 shown = ["gpt-oss-20b", "optimal", "greedy", "random"]
 for name in shown:
@@ -51,7 +52,7 @@ print(f"{optimal.sum()} of {steps.sum()} labels are on optimal actions")
 #
 # The figure does not describe the model in general: these are the first 13 trajectories of the file
 # and no random sample, and the model reached the goal in all of them. Nor does it tell the goal
-# from the key, since every shortest path leads to the key first.
+# from the key, since the door makes the key a part of every shortest path.
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
 values = np.array([explained[name]["value"] for name in shown])
 low, high = np.array([explained[name]["interval"] for name in shown]).T

@@ -4,7 +4,7 @@ Self-reflection and the reality check
 
 An extended environment may ask what an agent *would* do at another history, and reward it for the
 answer. An agent that does well in many such environments must take account of its own behaviour.
-The *reality check* of an agent improves it in this respect, by a rule of one line (Definition 8).
+The *reality check* of an agent often does better, by a rule of one line (Definition 8).
 """
 
 # %%
@@ -25,10 +25,10 @@ def stay_or_shift(history, n_actions, n_observations):
 
 
 # %%
-# Measure it with its reality check, and two pairs of scripted agents, in the 25 environments of the
-# paper and their opposites. An opposite multiplies all rewards by -1. The reality check does what
-# the agent does as long as all past actions are those that the agent would have taken; otherwise it
-# repeats its first action for good.
+# Measure it with its reality check, and three such pairs of scripted agents, in the 25 environments
+# of the paper and their opposites. An opposite multiplies all rewards by -1. The reality check does
+# what the agent does as long as all past actions are those that the agent would have taken;
+# otherwise it repeats its first action for good.
 SIZE = {"steps": 50, "seeds": 5}
 pairs = {
     "constant": ("constant", "rc(constant)"),
