@@ -10,7 +10,7 @@ goalmeter measures them, and were the published labels of failures right?
 # %%
 # ``goalmeter replicate published-walks`` imports walks that another tool recorded. Its results are
 # stored in the repository of goalmeter. They are of the first 13 of 95 trajectories, whose grids,
-# actions and labels were transcribed by hand.
+# actions and labels were transcribed.
 import json
 from pathlib import Path
 
