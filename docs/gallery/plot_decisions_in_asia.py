@@ -24,7 +24,6 @@ print(asia.text())
 # of all utilities over the target (Definition 4.4), in nats:
 result = gm.meg.targets(asia, decisions=["lung"], targets=["dysp"])
 print(result)
-print("goal:", result.goal)
 
 # %%
 # Cancer is rare, so "it avoids shortness of breath" predicts ``lung = no`` better than chance. The
@@ -35,7 +34,7 @@ print("goal:", result.goal)
 # no longer influences the symptom. The same variable with the same probabilities must then have a
 # MEG of exactly 0:
 cut = gm.meg.targets(asia, ["lung"], ["dysp"], do={"either": "yes"})
-print(f"under do(either = yes): {cut.value:.4f} nats; {cut.notes[0]}")
+print(f"under do(either = yes): {cut.value:.4f} nats\n{cut.notes[0]}")
 
 # %%
 # Which variables should be named as targets? These are the sets of up to two variables with the

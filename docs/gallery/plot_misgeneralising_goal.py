@@ -51,7 +51,8 @@ for name, values in scores.items():
 # MEG predicts the wrong goal, and so does counting. The study compares the areas, with intervals
 # over agents:
 start = "MEG, by running, all agents, all shares"
-print(next(finding for finding in study["findings"] if finding.startswith(start)))
+finding = next(each for each in study["findings"] if each.startswith(start))
+print(finding.replace("; ", "\n"))
 
 # %%
 # MEG names a goal more often. This is not only an advantage of the measure: the interval of the

@@ -2,8 +2,8 @@
 The map on which an agent acts
 ==============================
 
-An agent that walks into walls may have no goal, or it may have a goal and a wrong map. Moves alone
-can decide between the two: on the map that the agent has, its moves are efficient.
+An agent that walks into walls may have no goal, or it may have a goal and a wrong map. Its moves
+can show which: on the map that the agent has, they are efficient.
 
 This *mole* goes to the goal by a shortest path, but on a map that lacks the inner walls of rows 2
 and 6. Can goalmeter find that out without being told?
