@@ -103,7 +103,10 @@ def page(results: Path) -> str:
         result: dict[str, Any] = json.loads(file.read_text())
         module = importlib.import_module(name)
         claim, _, method = (module.__doc__ or "").partition("\n\n")
-        parts += [f"## {claim}", method, module.markdown(result), _origin(name, result)]
+        # What is special about a run, such as rows that were measured elsewhere.
+        remark = result.get("remark", "")
+        parts += [f"## {claim}", method, module.markdown(result), remark, _origin(name, result)]
+    parts = [part for part in parts if part]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 

@@ -20,7 +20,7 @@ import goalmeter as gm
 
 TUTORIALS = sorted((ROOT / "docs" / "gallery").glob("*.py"))
 # `gm.meg.targets`, and `meg.targets` where a page writes the room alone.
-_MENTION = re.compile(r"(?<![\w./-])gm\.([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
+_MENTION = re.compile(r"(?<![\w./-])gm\.(?!__file__\b)([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
 _SHORT = re.compile(
     r"`((?:meg|reflection|navigation|agents|tabular|causal|gridworld|statistics)"
     r"\.(?!md\b|py\b)[A-Za-z_]\w*)"

@@ -84,6 +84,8 @@ def test_every_eval_ever() -> None:
         },
         "num_samples": 20,
     }
+    paired = results["optimal"]["score_details"]["uncertainty"]["confidence_interval"]
+    assert paired["confidence_level"] == 0.95 and paired["method"] == "Student's t"
     bounds = results["bounds"]["score_details"]["uncertainty"]["confidence_interval"]
     assert bounds["confidence_level"] == 1.0 and bounds["method"] == "certified bound"
     assert "uncertainty" not in results["exact"]["score_details"]
