@@ -62,8 +62,8 @@ def _result(card: Card, row: CardRow) -> dict[str, Any]:
     score: dict[str, Any] = {"score": row.value, "details": details}
     low, high = ends_of(row)
     if row.ends != EXACT and low is not None and high is not None:
-        level = {"confidence_level": 1.0 if row.ends == BOUND else 0.95}
-        level |= {"method": row.method or row.ends}
+        level: dict[str, Any] = {"confidence_level": 1.0 if row.ends == BOUND else 0.95}
+        level["method"] = row.method or row.ends
         score["uncertainty"] = {"confidence_interval": {"lower": low, "upper": high, **level}}
         score["uncertainty"] |= {} if row.n is None else {"num_samples": row.n}
     metric = {"metric_id": f"goalmeter.{row.id}", "metric_name": row.title, "metric_unit": row.unit}
