@@ -244,14 +244,14 @@ def restored(kind: Any, value: Any) -> Any:
     inner = get_args(kind)
     if type(None) in inner:
         return None if value is None else restored(inner[0], value)
-    if get_origin(kind) is tuple:
-        kinds = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
+    if get_origin(kind) in (tuple, Sequence):
+        kinds = inner[:1] * len(value) if inner[1:] in ((), (...,)) else inner
         return tuple(restored(*each) for each in zip(kinds, value, strict=True))
     if inner:
         return {str(name): restored(inner[1], each) for name, each in value.items()}
     if kind is str and not isinstance(value, str):
         raise TypeError(f"{shown(value)} is not a string")
-    return kind(value)
+    return value if kind is Any else kind(value)
 
 
 def is_required(each: DataclassField[Any]) -> bool:

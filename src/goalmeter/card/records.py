@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidFileError, shown
-from goalmeter._files import JsonFields, read_bytes
+from goalmeter._files import JsonFields, read_bytes, restored
 from goalmeter.card.schema import check_json, schema_of
 from goalmeter.statistics.clusters import Estimate
 
@@ -142,18 +142,8 @@ class Card(JsonFields):
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Card:
         """Return the card that `to_json` was called on."""
-        lists = {
-            "gauges": Gauge,
-            "rows": CardRow,
-            "disagreements": Disagreement,
-            "not_run": NotRun,
-        }
-        fields = dict(value)
-        for name, kind in lists.items():
-            fields[name] = tuple(kind(**each) for each in value[name])
-        fields["gauges"] = tuple(replace(g, scale=tuple(g.scale)) for g in fields["gauges"])
-        fields["claim"] = value["claim"] and Claim(**value["claim"])
-        return cls(**fields)
+        card: Card = restored(cls, value)
+        return card
 
 
 def read_card(path: str | Path) -> Card:
