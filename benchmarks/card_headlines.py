@@ -99,10 +99,8 @@ def judged_frame(agent: str, row: str, verdict: str) -> str:
 
 
 def _walks(name: str, seed: int, scale: str) -> list[Walked]:
-    ideal = name.startswith(agent_walks.IDEAL)
-    named = None if ideal else named_agent(name)
-    subject = Subject(name=name, about="", named=named)
-    walker = agent_walks.ideal_organism(name) if ideal else None
+    walker = agent_walks.walker_of(name)
+    subject = Subject(name=name, about="", named=None if walker else named_agent(name))
     plans: list[WalkPlan] = plans_of(subject, CardSettings(scale=scale, seed=seed, out=Path()))
     return [play_all(plan, walker=walker) for plan in plans]
 
@@ -130,8 +128,7 @@ def of_seed(seed: int, scale: str) -> list[dict[str, Any]]:
 
 def of_changes(name: str, seed: int, scale: str) -> dict[str, str]:
     """Return the verdict under each change, by the row of the card."""
-    ideal = name.startswith(agent_walks.IDEAL)
-    agent = agent_walks.ideal_organism(name) if ideal else name
+    agent = agent_walks.walker_of(name) or name
     mazes = {"sizes": SIZES, "grids": MAZES[scale], "seed": seed, "held_out": True}
     rows = interventions(agent, beside=[], **mazes).rows
     return {MAZE_ROWS[row.change][0]: row.verdict for row in rows}
@@ -142,12 +139,10 @@ def of_frames(name: str, seed: int, scale: str) -> dict[str, str]:
     if scale not in isometries.MAZES:
         return {}
     plan = isometries.plan_of(name, SIZES, scale, seed)
-    ideal = name.startswith(agent_walks.IDEAL)
-    walker = agent_walks.ideal_organism(name) if ideal else None
-    changes = isometries.estimates(invariance(play_all(plan, walker=walker).trajectories))
+    walked = play_all(plan, walker=agent_walks.walker_of(name))
     return {
-        isometries.ROWS[what][0]: isometries.verdict_on(what, found)
-        for what, found in changes.items()
+        isometries.ROWS[change][0]: isometries.verdict_on(change, mean)
+        for change, mean in isometries.estimates(invariance(walked.trajectories)).items()
     }
 
 

@@ -18,7 +18,7 @@ from goalmeter.navigation.acted_maps import (
     acted_map,
     mapped,
 )
-from goalmeter.navigation.agent_walks import ideal_organism, walk_plan
+from goalmeter.navigation.agent_walks import walk_plan, walker_of
 from goalmeter.navigation.measure import Navigation, navigation_of
 from goalmeter.navigation.rollouts import play_all
 
@@ -30,7 +30,7 @@ def walked(walker: Navigator, name: str) -> Navigation:
 
 
 def test_a_map_without_the_walls_of_a_row_is_recognised() -> None:
-    acted = acted_map([walked(ideal_organism("ideal-mole"), "ideal-mole")])
+    acted = acted_map([walked(walker_of("ideal-mole"), "ideal-mole")])
     assert acted.verdict == ANOTHER_MAP
     assert str(acted.candidate) == "without the inner walls of row 2"
     assert acted.follows is not None and acted.follows.interval is not None
@@ -40,7 +40,7 @@ def test_a_map_without_the_walls_of_a_row_is_recognised() -> None:
 
 
 def test_an_agent_that_sees_all_walls_acts_on_the_true_map() -> None:
-    acted = acted_map([walked(ideal_organism("ideal-mouse"), "ideal-mouse")])
+    acted = acted_map([walked(walker_of("ideal-mouse"), "ideal-mouse")])
     assert acted.verdict == THE_WORLD and acted.words == ""
 
 

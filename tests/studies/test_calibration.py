@@ -17,7 +17,7 @@ from goalmeter import GoalmeterError
 from goalmeter.agents.grid_agents import navigator
 from goalmeter.commands.replicate import replicate as run_study
 from goalmeter.gridworld import Cell, GridWorld, tabular_world
-from goalmeter.navigation.agent_walks import IDEAL, ideal_organism
+from goalmeter.navigation.agent_walks import walker_of
 from goalmeter.navigation.plan import plan_of
 from goalmeter.navigation.rollouts import play_all
 from goalmeter.navigation.steps import Grid
@@ -84,7 +84,7 @@ def walks_in(picture: str, name: str, *, suite: str = "maze", n: int = 5) -> lis
         distance=distance,
         cap=6 * distance,
     )
-    who = ideal_organism(name) if name.startswith(IDEAL) else navigator(name)
+    who = walker_of(name) or navigator(name)
     return [walk(who, task, index) for index in range(n)]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from goalmeter.agents import agent
 from goalmeter.gridworld import distances_from, tabular_world
 from goalmeter.navigation import Decisions, Trajectory, summed_evidence, walk
-from goalmeter.navigation.agent_walks import ideal_organism
+from goalmeter.navigation.agent_walks import walker_of
 from goalmeter.runs import Study, carry_out
 from replications.calibration.population import agents as simulated
 from replications.calibration.population.agents import GOAL, KEY, TARGETS, Scene, ScenePair, Traits
@@ -202,7 +202,7 @@ def evidence_in_pair(
 ) -> dict[str, Any]:
     """Make all walks through one pair of scenes; the trial of the study."""
     scenes, population = simulated.scene_pair(*pair), simulated.population(agents, seed)
-    others = [ideal_organism(n) if n.startswith("ideal-") else agent(n).in_grids() for n in beside]
+    others = [walker_of(n) or agent(n).in_grids() for n in beside]
     walked = []
     for index, scene in enumerate(scenes.scenes):
         walkers = [*(simulated.Simulated(traits, scene) for traits in population), *others]

@@ -24,7 +24,7 @@ from goalmeter.organisms.kinds import Organism, organism
 from goalmeter.runs import HERE, Study, carry_out, is_of_this_machine, keys_in
 from goalmeter.runs.progress import Tell
 
-__all__ = ["ideal_organism", "play_every", "require_models", "walk_plan"]
+__all__ = ["play_every", "require_models", "walk_plan", "walker_of"]
 
 # An organism is a language model that was trained ("goalmeter/mouse"), or the ideal one
 # ("ideal-mouse"), which draws each move from the distribution that the other was trained on.
@@ -78,8 +78,7 @@ def _play(plan: WalkPlan, folder: Path, progress: Tell | None = None) -> Walked:
         from goalmeter.navigation.inspect.run import ask_all
 
         return ask_all(plan, NavigationOptions(out=folder, progress=progress))
-    walker = ideal_organism(plan.agent) if plan.agent.startswith(IDEAL) else None
-    return play_all(plan, walker=walker, out=folder)
+    return play_all(plan, walker=walker_of(plan.agent), out=folder)
 
 
 def run_folder(plan: WalkPlan, out: Path) -> Path:
@@ -109,6 +108,7 @@ class IdealOrganism:
 _intended = lru_cache(maxsize=4096)(Organism.intended)
 
 
-def ideal_organism(name: str) -> IdealOrganism:
-    """Return the navigator of a name such as "ideal-mouse"."""
-    return IdealOrganism(name, organism(name.removeprefix(IDEAL)))
+def walker_of(name: str) -> IdealOrganism | None:
+    """Return the navigator of an ideal organism, such as "ideal-mouse"; None for other agents."""
+    is_ideal = name.startswith(IDEAL)
+    return IdealOrganism(name, organism(name.removeprefix(IDEAL))) if is_ideal else None
