@@ -18,8 +18,8 @@ def escape(text: str) -> str:
     parts = _CODE.split(text)
     for i, part in enumerate(parts):
         if i % 2 == 0:
-            kept = _EMPHASIS.sub("\0\\1\0", part)
-            parts[i] = re.sub(r"([*|\\])|(?<=\w)(_)(?!\w)", r"\\\1\2", kept).replace("\0", "*")
+            marked = _EMPHASIS.sub("\0\\1\0", part)
+            parts[i] = re.sub(r"([*|\\])|(?<=\w)(_)(?!\w)", r"\\\1\2", marked).replace("\0", "*")
     return "".join(parts)
 
 

@@ -144,8 +144,8 @@ def gymnasium_page() -> str:
         lines += heading(name, "-")
         lines += [*as_restructured_text(inspect.getdoc(kind).splitlines()), ""]
         parameters = inspect.signature(kind).parameters.values()
-        own = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
-        cells = ((f"``{p.name}``", f"``{p.annotation}``", default(p)) for p in own)
+        options = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
+        cells = ((f"``{p.name}``", f"``{p.annotation}``", default(p)) for p in options)
         lines += table(("Argument", "Type", "Default"), cells)
     lines += heading("Arguments of all ids", "-")
     lines += as_restructured_text(inspect.getdoc(gymnasium_worlds.WorldEnv).splitlines())

@@ -30,10 +30,10 @@ _NAME = re.compile(r"(?:(gm|goalmeter)\.)?([A-Za-z_]\w*(?:\.\w+)*)(?:\(.*\))?")
 @cache
 def homes() -> dict[str, str]:
     """Return the names that a package repeats from another, with those that are described."""
-    found = {
+    names = {
         f"{room}.{name}": f"{home(room, name)}.{name}" for room in ROOMS for name in public(room)
     }
-    return {repeated: own for repeated, own in found.items() if repeated != own}
+    return {repeated: original for repeated, original in names.items() if repeated != original}
 
 
 class NamesInCode(SphinxPostTransform):
@@ -57,13 +57,13 @@ class NamesInCode(SphinxPostTransform):
             return None
         room = "goalmeter." if match[1] or self.env.docname != "reference" else self.room(node)
         name = room + match[2]
-        for repeated, own in homes().items():
+        for repeated, original in homes().items():
             if name == repeated or name.startswith(f"{repeated}."):
-                name = own + name.removeprefix(repeated)
-        if (found := self.env.domains.python_domain.objects.get(name)) is None:
+                name = original + name.removeprefix(repeated)
+        if (described := self.env.domains.python_domain.objects.get(name)) is None:
             return None
-        page = self.app.builder.get_relative_uri(self.env.docname, found.docname)
-        return f"{page}#{found.node_id}"
+        page = self.app.builder.get_relative_uri(self.env.docname, described.docname)
+        return f"{page}#{described.node_id}"
 
     @staticmethod
     def room(node: nodes.Node) -> str:

@@ -59,9 +59,11 @@ print(finding.replace("; ", "\n"))
 # count is of a kind that is wider for few levels, and that of MEG is about the levels that were
 # run.
 for name in ("MEG, by running", "goal reached first, same levels"):
-    said = [(agent["names"][name], agent["outcome"]) for agent in agents]
-    right = sum(named == outcome for named, outcome in said)
-    print(f"{name}: {right} correct, {sum(named == 'abstains' for named, _ in said)} abstentions")
+    verdicts = [(agent["names"][name], agent["outcome"]) for agent in agents]
+    right = sum(named == outcome for named, outcome in verdicts)
+    print(
+        f"{name}: {right} correct, {sum(named == 'abstains' for named, _ in verdicts)} abstentions"
+    )
 
 # %%
 # The figure shows each agent's score before the shift against its behaviour after it: how much more

@@ -49,11 +49,11 @@ def recorded(wants_water, seed):
 # Any utility over squares may explain the trajectories:
 world = arena(np.zeros(50))
 mice = {"thirsty": recorded(True, seed=0), "indifferent": recorded(False, seed=1)}
-found = {
+results = {
     name: gm.meg.from_trajectories(world, log, unknown="state", rng=np.random.default_rng(0))
     for name, log in mice.items()
 }
-for name, result in found.items():
+for name, result in results.items():
     low, high = result.interval
     p = "p < 0.001" if result.p_value < 0.001 else f"p = {result.p_value:.2f}"
     print(f"{name}: {result.corrected:.2f} nats, 95% interval {low:.2f} to {high:.2f}, {p}")
@@ -65,7 +65,7 @@ for name, result in found.items():
 #
 # The *held-out* value needs no correction. Each trajectory is scored by the utility that was fitted
 # to the others, which is worse than chance where a utility only repeats the sample.
-for name, result in found.items():
+for name, result in results.items():
     best = np.argsort(-result.utility)[:2]
     print(f"{name}: held out {result.held_out:.2f} nats, highest at {sorted(best.tolist())}")
 
@@ -74,7 +74,7 @@ for name, result in found.items():
 # utility peaks at both. It does not show that the other details are real: very different utilities
 # can explain the same behaviour, and each map has a scale of its own.
 figure, axes = plt.subplots(1, 2, figsize=(7, 2.4), layout="constrained")
-for panel, (name, result) in zip(axes, found.items(), strict=True):
+for panel, (name, result) in zip(axes, results.items(), strict=True):
     image = panel.imshow(result.utility.reshape(SHAPE), cmap="viridis", vmin=0, vmax=1)
     for spout in SPOUTS:
         row, column = divmod(spout, SHAPE[1])

@@ -69,12 +69,12 @@ def _run(subject: Subject, settings: CardSettings) -> Measured:
     run = _mazes(subject, settings)
     source = (run / FOLDER / RESULT).relative_to(settings.out)
     common: dict[str, Any] = {"measure": NAME, "of": "grids", "source": str(source)}
-    found = measure(run, **_options(settings), progress=settings.tell)
-    rows = [*_map_rows(found, common), *_use_rows(found, common), *_plan_rows(found, common)]
+    result = measure(run, **_options(settings), progress=settings.tell)
+    rows = [*_map_rows(result, common), *_use_rows(result, common), *_plan_rows(result, common)]
     if settings.scale == FULL:
         rows += _utility_rows(run, subject, settings)
     disagreements = []
-    if found.verdict == "not used" and rows and (rows[0].lower or 0.0) > 0.5:
+    if result.verdict == "not used" and rows and (rows[0].lower or 0.0) > 0.5:
         disagreements.append(
             Disagreement(
                 "Walls can be decoded from its hidden states, but changing them does not change "
@@ -83,16 +83,16 @@ def _run(subject: Subject, settings: CardSettings) -> Measured:
             )
         )
     table = summary_table(
-        [(name, reason) for name, reason in found.left_out.items()] or [("left out", "nothing")],
+        [(name, reason) for name, reason in result.left_out.items()] or [("left out", "nothing")],
         caption="Parts of the probe that were left out",
         meaning="Why each part was left out.",
     )
-    section = Section(title="Hidden states", tables=(table,), text=(f"{found.headline}.",))
+    section = Section(title="Hidden states", tables=(table,), text=(f"{result.headline}.",))
     return Measured(
         rows=rows,
         disagreements=disagreements,
         sections=[section],
-        trials=found.decisions,
+        trials=result.decisions,
         citations=("arghal2026behavioural", "hewitt2019designing"),
     )
 
@@ -100,16 +100,16 @@ def _run(subject: Subject, settings: CardSettings) -> Measured:
 MEASURE = Measure(NAME, _reason, _forecast, _run)
 
 
-def _map_rows(found: Representation, common: dict[str, Any]) -> list[CardRow]:
+def _map_rows(result: Representation, common: dict[str, Any]) -> list[CardRow]:
     """Return the area under the curve of the chosen probe for walls, with its controls."""
-    place = tuple(found.chosen.get(key) for key in ("layer", "position", "probe"))
-    here = [r for r in found.maps_of() if (r.layer, r.position, r.probe) == place]
-    own = next((row for row in here if row.control is None), None)
-    if own is None:
+    place = tuple(result.chosen.get(key) for key in ("layer", "position", "probe"))
+    here = [r for r in result.maps_of() if (r.layer, r.position, r.probe) == place]
+    chosen = next((row for row in here if row.control is None), None)
+    if chosen is None:
         return []
     controls = {row.control: row.auroc.value for row in here if row.control and row.auroc}
     row = CardRow.of_estimate(
-        own.auroc,
+        chosen.auroc,
         id="wall_auroc",
         title="Walls decoded from hidden states, AUROC",
         method=PSEUDO_VALUES,
@@ -120,7 +120,7 @@ def _map_rows(found: Representation, common: dict[str, Any]) -> list[CardRow]:
         **common,
     )
     rows = [row]
-    if gain := found.believed.get("difference"):
+    if gain := result.believed.get("difference"):
         rows.append(
             CardRow.of_estimate(
                 Estimate.from_json(gain),
@@ -135,9 +135,9 @@ def _map_rows(found: Representation, common: dict[str, Any]) -> list[CardRow]:
     return rows
 
 
-def _use_rows(found: Representation, common: dict[str, Any]) -> list[CardRow]:
+def _use_rows(result: Representation, common: dict[str, Any]) -> list[CardRow]:
     """Return the moves that flip where needed cells are changed, on held-out grids."""
-    confirmed = [row for row in found.use if row.chosen and row.half == "confirm"]
+    confirmed = [row for row in result.use if row.chosen and row.half == "confirm"]
     return [
         CardRow.of_estimate(
             row.flips,
@@ -146,20 +146,20 @@ def _use_rows(found: Representation, common: dict[str, Any]) -> list[CardRow]:
             method=BOUNDED,
             baselines={"null": row.null_flips.value} if row.null_flips else {},
             margin=LEAST_SHARE,
-            note=f"{row.intervention}, layer {row.layer}, {row.position}: {found.verdict}",
+            note=f"{row.intervention}, layer {row.layer}, {row.position}: {result.verdict}",
             **common,
         )
         for row in confirmed[:1]
     ]
 
 
-def _plan_rows(found: Representation, common: dict[str, Any]) -> list[CardRow]:
+def _plan_rows(result: Representation, common: dict[str, Any]) -> list[CardRow]:
     """Return how well the first moves of walks are read at the layer that was chosen for maps.
 
     The layer is not chosen by these scores, and the moves are read before the model writes a word.
     """
-    layer = found.chosen.get("layer")
-    here = [row for row in found.plan if (row.layer, row.n) == (layer, PLANNED)]
+    layer = result.chosen.get("layer")
+    here = [row for row in result.plan if (row.layer, row.n) == (layer, PLANNED)]
     read = next((row for row in here if row.position.startswith(BEFORE)), None)
     if read is None:
         return []
@@ -200,10 +200,10 @@ def _listed(names: Sequence[str]) -> str:
 def _utility_rows(run: Path, subject: Subject, settings: CardSettings) -> list[CardRow]:
     """Return the best layer's held-out MEG towards utilities over hidden states."""
 
-    def found() -> Any:
+    def utilities() -> Any:
         return hidden_utility(run, seed=settings.seed, progress=settings.tell).to_json()
 
-    listed = stored_values(NAME, subject, settings, {"utility": found})["utility"]["rows"]
+    listed = stored_values(NAME, subject, settings, {"utility": utilities})["utility"]["rows"]
     shares = {number: Estimate.from_json(row["held_out"]) for number, row in enumerate(listed)}
     layers = [number for number, row in enumerate(listed) if row["layer"] is not None]
     best = max(layers, key=lambda number: shares[number].value)

@@ -81,19 +81,19 @@ def _run(subject: Subject, settings: CardSettings) -> Measured:
     source = source_of(NAME, plan, settings)
     rows = [
         CardRow.of_estimate(
-            found,
-            id=ROWS[what][0],
+            mean,
+            id=ROWS[change][0],
             measure=NAME,
-            title=ROWS[what][1],
+            title=ROWS[change][1],
             of="mazes",
             method=PAIRED,
-            baselines={name: each[what].value for name, each in marks.items()},
-            error_rate=error_rate(settings.scale, ROWS[what][0]),
+            baselines={name: each[change].value for name, each in marks.items()},
+            error_rate=error_rate(settings.scale, ROWS[change][0]),
             margin=MARGIN,
             source=source,
-            note=f"{verdict_on(what, found)}; difference {points(found)} points",
+            note=f"{verdict_on(change, mean)}; difference {points(mean)} points",
         )
-        for what, found in estimates(changes).items()
+        for change, mean in estimates(changes).items()
     ]
     table = pages.frames_table([agent, *beside], anchor="card-frames")
     return Measured(

@@ -144,13 +144,13 @@ def interventions_of(
     before = _shares(seen, UNCHANGED, GOAL, RATIONALITIES)
     fits = [best_fit((shares * most).mean(axis=0) * MOST) for shares, most in before]
     fitted = np.array([float(rationality_of(fit)) for fit in fits])
-    every = np.unique(fitted)
+    sign, (every, column) = np.sign(fitted), np.unique(fitted, return_inverse=True)
     scores: list[dict[Score, FloatArray]] = [{} for _ in agents]
     for change, targets in TARGETS.items():
         for target in targets:
             of_agents = _shares(seen, change, target, every)
-            for out, own, (shares, _) in zip(scores, fitted, of_agents, strict=True):
-                out[change, target] = np.sign(own) * shares[:, np.searchsorted(every, own)]
+            for number, (shares, _) in enumerate(of_agents):
+                scores[number][change, target] = sign[number] * shares[:, column[number]]
     first, *others = map(_result, agents, fitted.tolist(), scores)
     return replace(first, references=tuple(others))
 
@@ -173,7 +173,7 @@ def _shares(
 
     The share is NaN in mazes without walks under the change.
     """
-    kept = [
+    selected = [
         seen.where(np.array([walk.condition[CHANGE] == change for walk in seen.trajectories]))
         for seen in agents
     ]
@@ -184,15 +184,15 @@ def _shares(
         if walk.condition[CHANGE] == UNCHANGED
     }
     visits: dict[tuple[GridWorld, Cell, int], list[tuple[int, int]]] = {}
-    for agent, seen in enumerate(kept):
+    for agent, seen in enumerate(selected):
         for index, walk in enumerate(seen.trajectories):
             model = _model(walk, target, unchanged[seen.grid[index]])
             visits.setdefault((*model, walk.cap), []).append((agent, index))
-    nats = [np.zeros((len(seen.trajectories), len(rationalities))) for seen in kept]
-    lengths = [seen.length.copy() for seen in kept]
+    nats = [np.zeros((len(seen.trajectories), len(rationalities))) for seen in selected]
+    lengths = [seen.length.copy() for seen in selected]
     for (world, place, cap), walks in visits.items():
         tabular = tabular_world(world, horizon=cap, utility={place: 1.0})
-        decisions = decisions_of(tabular, [(kept[agent], index) for agent, index in walks])
+        decisions = decisions_of(tabular, [(selected[agent], index) for agent, index in walks])
         if target == OLD_PLACE:  # a walk ends there, as it ends at the goal
             there = decisions.state == tabular.index(State(place))
             counts = [_first(there[decisions.row == row]) for row in range(len(walks))]
@@ -204,7 +204,7 @@ def _shares(
         for row, (agent, index) in zip(rows, walks, strict=True):
             nats[agent][index] = row
     out = []
-    for seen, values, length in zip(kept, nats, lengths, strict=True):
+    for seen, values, length in zip(selected, nats, lengths, strict=True):
         # The last decision before the cap leads to no reward.
         matter = np.minimum(length, seen.caps - 1)
         count = len(seen.grids)
@@ -250,8 +250,8 @@ def _result(
 
     def mean(change: str, shares: FloatArray, low: float, high: float) -> Estimate:
         known = ~np.isnan(shares)
-        kept: dict[str, Any] = {"n": changes.count(change), "strata": strata[known]}
-        return estimate(shares[known], bounds=(low, high), paired=True, **kept)
+        sample: dict[str, Any] = {"n": changes.count(change), "strata": strata[known]}
+        return estimate(shares[known], bounds=(low, high), paired=True, **sample)
 
     changes = [walk.condition[CHANGE] for walk in seen.trajectories]
     before = scores[UNCHANGED, GOAL]

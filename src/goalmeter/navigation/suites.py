@@ -237,9 +237,9 @@ def _changeable_mazes(
             (seed, _changes(size, complexity, seed, bool(options.held_out)))
             for seed in range(first, first + most)
         )
-        found = ((seed, worlds) for seed, worlds in drawn if worlds)
+        usable = ((seed, worlds) for seed, worlds in drawn if worlds)
         number = 0
-        for number, (seed, worlds) in enumerate(islice(found, len(options.seeds)), 1):
+        for number, (seed, worlds) in enumerate(islice(usable, len(options.seeds)), 1):
             yield size, complexity, number - 1, seed, worlds
         if number < len(options.seeds):
             raise InvalidParameterError(
