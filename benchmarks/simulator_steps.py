@@ -21,7 +21,7 @@ from stable_baselines3 import PPO
 from goalmeter.agents.environment_agents import actor_of
 from goalmeter.meg.simulator.environments import GymnasiumSimulator
 from goalmeter.meg.simulator.protocol import reference_of
-from goalmeter.meg.simulator.utilities import named_utilities
+from goalmeter.meg.simulator.utilities import Utilities
 
 HORIZON, TOGETHER, TURNS, STEPS = 100, 3200, 3, 1600
 IDS = ["FrozenLake-v1", "Taxi-v4", "CartPole-v1", "MiniGrid-Empty-5x5-v0", "Pendulum-v1"]
@@ -38,10 +38,8 @@ def _row(name: str, steps: int, turns: int) -> dict[str, Any]:
     if "MiniGrid" in name:
         env = gymnasium.wrappers.FlattenObservation(minigrid.wrappers.ImgObsWrapper(env))
     named = None if hasattr(env.action_space, "n") else "gaussian(1)"
-    reference, utilities = (
-        reference_of(named, env.action_space),
-        named_utilities({"reward": "reward"}),
-    )
+    reference = reference_of(named, env.action_space)
+    utilities = Utilities({"reward": "reward"})
     simulator = GymnasiumSimulator(env, reference, utilities, seed=0, chance="generator")
     actor = actor_of(PPO("MlpPolicy", env, seed=0, device="cpu"), env, HORIZON)
     players = {"free choice": simulator.reference.agent(), "PPO": actor}

@@ -9,7 +9,6 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -251,13 +250,13 @@ def actor_of_model(model: Any) -> Actor:
     return actor_of_batch(normals if is_normal and has_law else actions, name)
 
 
-def _check_spaces(name: str, observations: Any, actions: Any, env: Any) -> None:
+def _check_spaces(name: str, sizes: tuple[Any, Any], env: Any) -> None:
     """Require that a model was trained with spaces of the sizes of an environment."""
-    for trained, space in ((observations, env.observation_space), (actions, env.action_space)):
-        if _size(trained) != _size(space):
+    for size, space in zip(sizes, (env.observation_space, env.action_space), strict=True):
+        if size != _size(space):
             raise InvalidParameterError(
-                f"{name} was trained with another space (size and shape {_size(trained)}) than "
-                f"{space} of the environment; create it as for training, with the same wrappers"
+                f"{name} was trained with another space (size and shape {size}) than {space} of "
+                f"the environment; create it as for training, with the same wrappers"
             )
 
 
@@ -280,7 +279,8 @@ def actor_of(agent: Any, env: Any, horizon: int) -> Actor:
     if isinstance(agent, NamedAgent):
         return _actor_of_name(agent, env)
     if all(hasattr(agent, name) for name in ("predict", "policy", "action_space")):
-        _check_spaces(type(agent).__name__, agent.observation_space, agent.action_space, env)
+        sizes = _size(agent.observation_space), _size(agent.action_space)
+        _check_spaces(type(agent).__name__, sizes, env)
         return actor_of_model(agent)
     if isinstance(agent, (np.ndarray, list, tuple)):
         observations, actions = count_of(env.observation_space), count_of(env.action_space)
@@ -321,8 +321,8 @@ def _actor_of_name(agent: NamedAgent, env: Any) -> Actor:
 
     policy = read_policy(agent.name.removeprefix("sb3:"))
     count, length = policy.observations.count, policy.observations.length
-    observations = SimpleNamespace(n=count, shape=() if length is None else (length,))
-    _check_spaces(agent.name, observations, SimpleNamespace(n=policy.n_actions), env)
+    size = count, () if length is None else (length,)
+    _check_spaces(agent.name, (size, (policy.n_actions, ())), env)
     return _cached_actor(policy.probabilities, agent.name)
 
 

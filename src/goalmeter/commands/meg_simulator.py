@@ -103,29 +103,23 @@ def measure_simulator(o: _SimulatorOptions, tell: Tell) -> Outcome:
     if o.out is not None:
         require_report_extra()
         out = Path(o.out).absolute()  # an environment may change the working folder
-    try:
-        # What a user's code prints is no result, and the result is all that standard output has.
-        with redirect_stdout(sys.stderr):
-            result = _measure(o, out, tell)
-    except SimulatorInterrupted as so_far:
-        note = "interrupted; this is the estimate so far, and nothing is stored"
-        return _outcome(so_far.measurement, incomplete=note, is_interrupted=True)
-    outcome = _outcome(result)
-    if out is None:
-        return outcome
-    more: dict[str, Any] = {"tables": outcome.tables, "text": outcome.text}
-    more |= {"command": "goalmeter meg simulator"} | page_of(part_of([result]))
-    return write_outcome(out, result=outcome.json, **more)
-
-
-def _outcome(measurement: Measurement, **more: Any) -> Outcome:
+    # What a user's code prints is no result, and the result is all that standard output has.
+    with redirect_stdout(sys.stderr):
+        measurement, is_interrupted = _measure(o, out, tell)
     text = "\n".join(str(result) for result in measurement.utilities)
-    json, tables = measurement.to_json(), short_tables(measurement)
-    return Outcome(tables=tables, json=json, text=text, **more)
+    tables, json = short_tables(measurement), measurement.to_json()
+    if out is not None and not is_interrupted:
+        more: dict[str, Any] = {"tables": tables, "text": text}
+        more |= {"command": "goalmeter meg simulator"} | page_of(part_of([measurement]))
+        return write_outcome(out, result=json, **more)
+    note = "interrupted; this is the estimate so far, and nothing is stored" * is_interrupted
+    return Outcome(
+        tables=tables, json=json, text=text, incomplete=note, is_interrupted=is_interrupted
+    )
 
 
-def _measure(o: _SimulatorOptions, out: Path | None, tell: Tell) -> Measurement:
-    """Measure what the options name; a measurement in a run directory is read from there."""
+def _measure(o: _SimulatorOptions, out: Path | None, tell: Tell) -> tuple[Measurement, bool]:
+    """Measure what the options name, or read it from a run directory; and whether it was cut off."""
     options: dict[str, Any] = {name: getattr(o, name) for name in _PASSED}
     env_options, code, messages = dict(o.env_options or {}), UserCode(), list[Any]()
 
@@ -133,20 +127,14 @@ def _measure(o: _SimulatorOptions, out: Path | None, tell: Tell) -> Measurement:
         messages.append(now)
         tell(str(now))
 
+    def measurement_of(found: Any) -> Measurement:
+        results = tuple(found.values())
+        return Measurement(o.agent, options["horizon"], o.budget, o.seed, results, tuple(messages))
+
     def measured() -> Measurement:
-        whose = o.agent, options["horizon"], o.budget, o.seed
-        try:
-            found: Any = from_simulator(
-                world, agent, utility=utilities, state=state, progress=hear, **options
-            )
-        except SimulatorInterrupted as so_far:
-            results = tuple(so_far.results.values())
-            so_far.measurement = Measurement(*whose, results, tuple(messages))
-            raise
-        except KeyboardInterrupt:
-            tell("goalmeter: interrupted before any bound was known; nothing is kept")
-            raise
-        return Measurement(*whose, tuple(found.values()), tuple(messages))
+        return measurement_of(
+            from_simulator(world, agent, utility=utilities, state=state, progress=hear, **options)
+        )
 
     with ExitStack() as until_measured:
         state: Any = o.state
@@ -155,10 +143,8 @@ def _measure(o: _SimulatorOptions, out: Path | None, tell: Tell) -> Measurement:
         utilities = _utilities(o.utilities, code)
         tell(f"making {o.env}")
         with caller_guard():
-            if split_name(o.env) is None:
-                world = opened(o.env, **env_options)
-            else:
-                world = opened(code.function(o.env, "environment")(**env_options))
+            env = o.env if split_name(o.env) is None else code.function(o.env, "environment")
+            world = opened(env, **env_options)
             until_measured.callback(closed, world)
             options["horizon"] = o.horizon or time_limit(world)
             agent = _agent(o.agent, code)
@@ -184,10 +170,16 @@ def _measure(o: _SimulatorOptions, out: Path | None, tell: Tell) -> Measurement:
             to_json=Measurement.to_json,
         )
         is_stored = out is not None and KEY in keys_in(out)
-        result = carry_out(study, out=out)[KEY]
+        try:
+            result = carry_out(study, out=out)[KEY]
+        except SimulatorInterrupted as so_far:
+            return measurement_of(so_far.results), True
+        except KeyboardInterrupt:
+            tell("goalmeter: interrupted before any bound was known; nothing is kept")
+            raise
         if is_stored:  # only now is it known to be this measurement and no other
             tell(f"{out} holds this measurement already")
-    return result
+    return result, False
 
 
 def _agent(spelled: str, code: UserCode) -> Any:

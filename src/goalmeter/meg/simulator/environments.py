@@ -60,18 +60,18 @@ def opened(env: Any, **options: Any) -> Any:
                 f"and the id (MODULE:ID for an environment of another package)"
             ) from cause
     if isinstance(env, type) or (callable(env) and not hasattr(env, "step")):
-        return opened(env(), **options)
-    if hasattr(env, "envs") or hasattr(env, "num_envs"):
-        while type(env).__name__ in _SHOW_THE_SAME:
-            env = env.venv
-        # Other wrappers give access to copies, too, but alter observations.
-        if hasattr(env, "venv") or not hasattr(env, "envs"):
-            raise InvalidParameterError(
-                f"the copies of the vector environment {type(env).__name__} are not accessible, or "
-                f"do not return the agent's observations and rewards; pass one environment with "
-                f"equivalent fixed wrappers, such as gymnasium.wrappers.TransformObservation"
-            )
+        return opened(env(**options))
+    while type(env).__name__ in _SHOW_THE_SAME:
+        env = env.venv
+    # Other wrappers give access to copies, too, but alter observations.
+    if hasattr(env, "envs") and not hasattr(env, "venv"):
         return opened(env.envs[0])
+    if hasattr(env, "num_envs"):
+        raise InvalidParameterError(
+            f"the copies of the vector environment {type(env).__name__} are not accessible, or do "
+            f"not return the agent's observations and rewards; pass one environment with "
+            f"equivalent fixed wrappers, such as gymnasium.wrappers.TransformObservation"
+        )
     if not all(hasattr(env, name) for name in ("step", "reset", "action_space", "unwrapped")):
         raise InvalidParameterError(
             f"env is {env!r}, expected a Gymnasium environment (derived from gymnasium.Env), its "
@@ -171,23 +171,23 @@ class GymnasiumSimulator:
         # Whether states have names, so that revisited ones are recognised; whether they can be
         # restored as well, or why not.
         self.names_states = self.n_actions > 0 and self._states.named
-        self.names_given = state is not None  # by the caller, who may be wrong
         self.why_not = self._states.why_not
         if not self.n_actions:
             self.why_not = "actions are continuous, so not all actions of a state can be sampled"
         self.returns_to_states = not self.why_not
+        self.names_given = state is not None  # by the caller, who may be wrong
         self.walked: Draws = defaultdict(Counter)  # steps of episodes
-        self._copies: list[Any] | None = []  # None if the environment cannot be copied
+        self.recorder: Recorder | None = None  # gets every step of an episode
+        self._copies: list[Any] = []
         # Distribution that the agent gave first in each state; its policy, if it is unique.
         self._rows: dict[int, FloatArray] = {}
         self._policy: FloatArray | None = None
         # Where episodes began; state of the generator after the last reset.
         self._starts: set[int] = set()
         self._last: Any = None
-        self._differ = self._drew = False  # whether its answers differ; whether a reset drew
+        # Whether the agent's answers differ, a reset used the generator, or a recorded step did.
+        self._differ = self._drew = self._steps_at_random = False
         self._here = UNKNOWN  # state of the decision in progress
-        self.recorder: Recorder | None = None  # gets every step of an episode
-        self._steps_at_random = False  # whether a recorded step used the generator
 
     @property
     def n_states(self) -> int:
@@ -197,10 +197,8 @@ class GymnasiumSimulator:
     @property
     def one_start(self) -> bool:
         """Whether every episode is known to begin in the same state."""
-        saver = self._states.saver
-        if saver is not None and saver.one_start is not None:
-            return saver.one_start
-        return self.chance != UNDECLARED and not self._drew and len(self._starts) == 1
+        is_known = self.chance != UNDECLARED and not self._drew and len(self._starts) == 1
+        return is_known or bool(self._states.saver and self._states.saver.one_start)
 
     def agent_by_state(self, policy: FloatArray) -> Actor:
         """Return the agent with a policy [H, S, A] of numbered states; free choice in others."""
@@ -249,15 +247,10 @@ class GymnasiumSimulator:
 
     def _environments(self, most: int) -> list[Any]:
         """Return the environment and copies of it, or only itself if it must not be copied."""
-        # Copies could repeat randomness of an undeclared source.
-        if self.chance == UNDECLARED or self._copies is None:
-            return [self.environment]
-        try:
-            while len(self._copies) < most - 1:
+        with suppress(Exception):  # of handles of windows, sockets or foreign libraries
+            # Copies could repeat randomness of an undeclared source.
+            while self.chance != UNDECLARED and len(self._copies) < most - 1:
                 self._copies.append(copied(self.environment))
-        except Exception:  # of handles of windows, sockets or foreign libraries
-            self._copies = None
-            return [self.environment]
         return [self.environment, *self._copies[: max(most - 1, 0)]]
 
     def record(self, recorder: Recorder) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from functools import partial
-from itertools import permutations
 from typing import Any
 from uuid import uuid4
 
@@ -15,6 +15,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from goalmeter._errors import MOST_SEED, InvalidParameterError, finite, whole
+from goalmeter._types import FloatArray
 from goalmeter.agents.environment_agents import Actor, actor_of, table_actor
 from goalmeter.agents.user_code import caller_guard
 from goalmeter.meg.result import PESSIMISES
@@ -50,10 +51,9 @@ from goalmeter.meg.simulator.utilities import (
     FrozenUtility,
     LearntUtility,
     Range,
+    Utilities,
     Utility,
     fitted_utilities,
-    named_utilities,
-    ranges_of,
     utilities_by_name,
 )
 from goalmeter.report.numbers import nats, percent
@@ -62,8 +62,6 @@ from goalmeter.tabular.mdp import TabularMDP
 # --- Public function -----------------------------------------------------------------------------
 _MOST_STEPS = 10**12
 _LEAST_STEPS = 100  # fewer steps carry no information about any world
-
-Results = SimulatorResult | dict[str, SimulatorResult]
 
 
 def from_simulator(
@@ -82,7 +80,7 @@ def from_simulator(
     reference: Any = None,
     chance: str | None = None,
     progress: Callable[[SimulatorProgress], None] | bool | None = None,
-) -> Results:
+) -> SimulatorResult | dict[str, SimulatorResult]:
     """Estimate MEG of an agent in a simulator, with a confidence interval.
 
     A simulator has `reset` and `step`. If its states are named and recur, steps are counted by
@@ -168,8 +166,7 @@ def from_simulator(
                     "from a generator); omit them, or use `meg.known_utility`"
                 )
             horizon = horizon_of(horizon, env.horizon, "this MDP")
-            ranges = ranges_of(several, bounds)
-            simulator = TabularSimulator(env, seed=seed, utilities=several, bounds=ranges)
+            simulator = TabularSimulator(env, seed=seed, utilities=several, bounds=bounds)
             actor = table_actor(agent, env.n_states, env.n_actions, horizon)
         else:
             with caller_guard():
@@ -186,8 +183,8 @@ def from_simulator(
                     state=state,
                     chance=chance_of(world, chance),
                 )
-                several |= fitted_utilities(several, simulator_of, actor, horizon, budget)
-                simulator = simulator_of(named_utilities(several, bounds))
+                frozen = fitted_utilities(several, simulator_of, actor, horizon, budget)
+                simulator = simulator_of(Utilities(several | frozen, bounds))
         measurement = _SimulatorMeasurement(
             simulator, actor, horizon, budget, seed, level, tell or (lambda now: None)
         )
@@ -200,125 +197,122 @@ def from_simulator(
 
 # --- One measurement ------------------------------------------------------------------------------
 # What is known of every utility before there is an estimate.
-_NOTHING: dict[str, Any] = {
-    "value": 0.0,
-    "interval": None,
-    "rationality": 0.0,
-    "method": "none: interrupted before there was an estimate",
-    "estimated": False,
-    "stopped": INTERRUPT,
-}
+_NOTHING: dict[str, Any] = {"value": 0.0, "interval": None, "rationality": 0.0, "estimated": False}
+_NOTHING |= {"method": "none: interrupted before there was an estimate"}
 # Share of the steps for the agent where states are not counted; further steps for a guarantee where
 # they are counted in episodes, as a share of the budget.
 _AGENT_SHARE, _FREE_SHARE = 0.35, 0.3
 _FREE = 2**40  # number of the first episode of free choice, so that no seed is shared
 
 
+@dataclass
 class _SimulatorMeasurement:
     """Measurement of all utilities of one world."""
 
-    def __init__(
-        self,
-        simulator: Simulator,
-        actor: Actor,
-        horizon: int,
-        budget: int,
-        seed: int,
-        level: float,
-        tell: Callable[[SimulatorProgress], None],
-    ) -> None:
-        self._simulator, self._actor, self._horizon = simulator, actor, horizon
-        self._seed, self._level, self._tell = seed, level, tell
-        self._names, self._error = simulator.utilities.names, 1.0 - level
-        self._notes: list[str] = []
-        self._steps: dict[str, int] = {}  # besides those of the estimate
-        for utility in simulator.utilities.functions.values():
-            if isinstance(utility, FrozenUtility):
-                self._steps["fit"] = utility.steps
-        self._budget = max(budget - self._steps["fit"], _LEAST_STEPS) if self._steps else budget
-        # Guaranteed bounds of each utility, if requested, and its range.
-        self._guaranteed: dict[str, tuple[Ends, Range]] = {}
-        self.interrupted = False
+    simulator: Simulator
+    actor: Actor
+    horizon: int
+    budget: int
+    seed: int
+    level: float
+    tell: Callable[[SimulatorProgress], None]
+    interrupted: bool = False
+    notes: list[str] = field(default_factory=list)
+    steps: dict[str, int] = field(default_factory=dict)  # besides those of the estimate
+    # Fields of results of guaranteed bounds, if requested.
+    guaranteed: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        functions = self.simulator.utilities.functions
+        self.fits = {name: f for name, f in functions.items() if isinstance(f, FrozenUtility)}
+        self.steps |= dict.fromkeys(["fit"] * bool(self.fits), 0)
+        for fit in self.fits.values():
+            self.steps["fit"] = fit.steps
+        self.names = tuple(functions)
+
+    @property
+    def left(self) -> int:
+        """Number of steps that are left for the estimate."""
+        return max(self.budget - sum(self.steps.values()), _LEAST_STEPS)
 
     def run(self, combined: bool, guarantee: bool) -> dict[str, SimulatorResult]:
         """Return the result of each utility by name."""
-        simulator = self._simulator
+        simulator = self.simulator
         if simulator.names_states:
-            if simulator.why_not:
-                self._notes.append(f"steps are counted in episodes only: {simulator.why_not}")
             collection = Collection(
-                simulator, self._actor, self._horizon, self._budget, self._seed, self._report
+                simulator, self.actor, self.horizon, self.left, self.seed, self._report
             ).run()
             self.interrupted = collection.stopped == INTERRUPT
             if collection.complete:
                 return self._counted(collection, combined, guarantee)
             if self.interrupted:
-                unknown = dict.fromkeys(self._names, _NOTHING)
-                return self._results(collection.episodes, collection.steps, unknown)
-            self._steps["states"] = spent = sum(collection.steps.values())
-            self._notes = [
-                f"more states are reachable than {self._budget:,} steps can count "
+                return self._results(collection.episodes, collection.steps, {})
+            self.notes.append(
+                f"more states are reachable than {self.left:,} steps can count "
                 f"({simulator.n_states:,} were reached), so they are not counted; a larger budget, "
                 f"a shorter horizon, or a state= that merges more states can change that"
-            ]
-            self._budget = max(self._budget - spent, _LEAST_STEPS)
+            )
+            self.steps["states"] = sum(collection.steps.values())
         else:
-            self._notes.append(f"states are not counted: {simulator.why_not}")
+            self.notes.append(f"states are not counted: {simulator.why_not}")
         if combined:
-            self._notes.append(
+            self.notes.append(
                 "the best combination of utilities is measured only if states are counted"
             )
         if not (why_not := self._why_not_fitted()):
             return self._fitted(guarantee)
-        self._notes.append(f"there is no estimate: {why_not}")
+        self.notes.append(f"there is no estimate: {why_not}")
         return self._from_start()
 
     def _report(self, collection: Collection) -> None:
         """Report the current estimate of each utility, without resamples."""
-        bootstrap = Bootstrap(collection.table, collection.agent(), self._seed, resamples=0)
-        for which, direction in enumerate(np.eye(len(self._names))):
-            now = bootstrap.measure(direction[:, None], self._level)
+        bootstrap = Bootstrap(collection.table, collection.agent(), self.seed, resamples=0)
+        for which, direction in enumerate(np.eye(len(self.names))):
+            now = bootstrap.measure(direction[:, None], self.level)
             low = max(now.value - 2.0 * now.standard_error, 0.0)
             self._tell_progress(collection.steps, which, now.value, low)
 
     def _tell_progress(
         self, steps: Mapping[str, int], which: int, value: float, low: float
     ) -> None:
-        self._tell(SimulatorProgress(self._names[which], sum(steps.values()), value, low))
+        self.tell(SimulatorProgress(self.names[which], sum(steps.values()), value, low))
 
     # --- States that recur ------------------------------------------------------------------------
     def _counted(
         self, collection: Collection, combined: bool, guarantee: bool
     ) -> dict[str, SimulatorResult]:
-        each = np.eye(len(self._names))
-        directions = {name: row[:, None] for name, row in zip(self._names, each, strict=True)}
+        simulator, episodes, agent = self.simulator, collection.episodes, collection.agent()
+        if simulator.why_not:
+            self.notes.append(f"steps are counted in episodes only: {simulator.why_not}")
+        each = np.eye(len(self.names))
+        directions = {name: row[:, None] for name, row in zip(self.names, each, strict=True)}
         if combined:
             directions[COMBINATION] = each
-        bootstrap = Bootstrap(collection.table, collection.agent(), self._seed, collection.length)
-        estimates = {name: bootstrap.measure(one, self._level) for name, one in directions.items()}
+        bootstrap = Bootstrap(collection.table, agent, self.seed, collection.length)
+        estimates = {name: bootstrap.measure(one, self.level) for name, one in directions.items()}
         values = {name: self._of_counts(name, x) for name, x in estimates.items()}
-        for one, other in permutations(self._names, 2):
-            if estimates[one].interval and estimates[other].interval:
-                difference = estimates[one].minus(estimates[other], self._level)[1]
-                values[one].setdefault("differences", {})[other] = difference
-        episodes = collection.episodes
-        if guarantee and not self._simulator.returns_to_states:
+        known = {name: x for name, x in estimates.items() if x.interval}
+        for name, x in known.items():
+            values[name]["differences"] = {
+                other: x.minus(y, self.level)[1] for other, y in known.items() if y is not x
+            }
+        if guarantee and not simulator.returns_to_states:
             self._guarantee_from_start(episodes)
         elif guarantee:
             # The pilot and some episodes choose; all else bounds.
-            halves, policy = collection.tables(), collection.agent().policy
-            start, error = self._simulator.one_start, self._error / len(self._names)
-            for i, (name, known) in enumerate(zip(self._names, self._ranges(), strict=True)):
-                options: dict[str, Any] = {"one_start": start, "error": error}
-                ends = guaranteed_interval(halves, episodes, policy, i, known, **options)
-                self._guaranteed[name] = ends, known
-        stopped = {"stopped": collection.stopped}
-        values = {name: value | stopped for name, value in values.items()}
+            halves, error = collection.tables(), (1.0 - self.level) / len(self.names)
+            options: dict[str, Any] = {"one_start": simulator.one_start, "error": error}
+            ranges = self._ranges(*np.transpose(simulator.utilities.extremes))
+            ends = [
+                guaranteed_interval(halves, episodes, agent.policy, i, known, **options)
+                for i, known in enumerate(ranges)
+            ]
+            self._guarantee(ends, ranges)
         return self._results(episodes, collection.steps, values)
 
     def _of_counts(self, name: str, estimate: CountEstimate) -> dict[str, Any]:
         """Return the fields of the result of one utility."""
-        interval, notes = estimate.interval, self._simulator.remarks(self._actor)
+        interval, notes = estimate.interval, self.simulator.remarks(self.actor)
         none = "" if interval else "; there is no interval, increase the budget"
         if (untried := max(estimate.untried)) > 0:
             who = "the agent" if estimate.untried[0] == untried else "the model"
@@ -336,7 +330,7 @@ class _SimulatorMeasurement:
                 f"an outcome that was never sampled could change MEG by up to "
                 f"{nats(estimate.unseen)} nats (rule of three), more than the interval includes"
             )
-        weights = dict(zip(self._names, estimate.weights.tolist(), strict=True))
+        weights = dict(zip(self.names, estimate.weights.tolist(), strict=True))
         return {
             "value": estimate.value,
             "interval": interval,
@@ -351,98 +345,103 @@ class _SimulatorMeasurement:
     # --- States that do not recur -----------------------------------------------------------------
     def _why_not_fitted(self) -> str:
         """Return why soft values cannot be fitted; "" if they can."""
-        least, simulator = LEAST_EPISODES * self._horizon, self._simulator
+        simulator = self.simulator
         if not isinstance(simulator, GymnasiumSimulator):
             return "a table with so many states is measured exactly by meg.known_utility"
         if not (simulator.n_actions or simulator.reference.quantile):
             return "a reference of continuous actions needs a quantile function, as named ones have"
         if not simulator.environment.observation_space.is_np_flattenable:
             return "observations are not vectors of fixed length; wrap the environment"
-        if self._budget < least:
-            return f"soft values need a budget of at least {least:,} steps"
+        if self.left < (least := LEAST_EPISODES * self.horizon):
+            return (
+                f"soft values need at least {least:,} steps ({LEAST_EPISODES} episodes), and "
+                f"{self.left:,} of the budget are left; increase budget="
+            )
         return ""
 
     def _fitted(self, guarantee: bool) -> dict[str, SimulatorResult]:
         """Return estimates from fitted soft values."""
-        simulator = self._simulator
+        simulator, values = self.simulator, dict[str, dict[str, Any]]()
         assert isinstance(simulator, GymnasiumSimulator), "see _why_not_fitted"
-        fitting = Fitting(
-            simulator, self._actor, self._horizon, self._budget, self._seed, self._level
-        )
+        fitting = Fitting(simulator, self.actor, self.horizon, self.left, self.seed, self.level)
         try:
             # The last bits of a regression depend on the number of threads, and decisions on them.
             with threadpool_limits(1, user_api="blas"):
                 estimates = fitting.estimates(partial(self._tell_progress, fitting.steps))
+            values = dict(zip(self.names, estimates, strict=True))
         except KeyboardInterrupt:
             if not fitting.played:
                 raise
-            self.interrupted, estimates = True, [_NOTHING] * len(self._names)
+            self.interrupted = True
         if guarantee and not self.interrupted:
             self._guarantee_from_start(fitting.agent)
-        values = dict(zip(self._names, estimates, strict=True))
         return self._results(fitting.agent, fitting.steps, values)
 
     def _from_start(self) -> dict[str, SimulatorResult]:
         """Return guaranteed bounds from episodes alone, without an estimate."""
-        simulator, share = self._simulator, _AGENT_SHARE * self._budget
-        agent = Episodes.of([*episodes_until(simulator, self._actor, self._horizon, share)])
-        self._guarantee_from_start(agent, 1 - _AGENT_SHARE)
+        simulator, share = self.simulator, _AGENT_SHARE * self.left
+        agent = Episodes.of([*episodes_until(simulator, self.actor, self.horizon, share)])
+        ends = self._guarantee_from_start(agent, 1 - _AGENT_SHARE)
         method = f"episodes of {simulator.reference.name} from the start"
         values = {
-            name: {"value": ends.low, "interval": ends[:2], "rationality": ends.rationality}
+            name: {"value": one.low, "interval": one[:2], "rationality": one.rationality}
             | {"method": method, "estimated": False}
-            for name, (ends, _) in self._guaranteed.items()
+            for name, one in zip(self.names, ends, strict=True)
         }
         return self._results(agent, {"agent": agent.steps}, values)
 
-    def _guarantee_from_start(self, agent: Episodes, share: float = _FREE_SHARE) -> None:
+    # --- Guarantees -------------------------------------------------------------------------------
+    def _guarantee_from_start(self, agent: Episodes, share: float = _FREE_SHARE) -> list[Ends]:
         """Bound all utilities by episodes of the agent and of free choice."""
-        simulator = self._simulator
-        player, steps = simulator.reference.agent(), share * self._budget
-        free = Episodes.of([*episodes_until(simulator, player, self._horizon, steps, _FREE)])
-        self._steps[simulator.reference.name] = free.steps
-        if not simulator.n_actions:
-            self._notes.append("continuous actions have no guaranteed upper end")
-        ranges, count = self._ranges(agent, free), simulator.n_actions
-        ends = bounds_from_start(agent, free, ranges, count, self._horizon, self._error)
-        self._guaranteed = dict(zip(self._names, zip(ends, ranges, strict=True), strict=True))
+        simulator, steps = self.simulator, share * self.left
+        player, count = simulator.reference.agent(), simulator.n_actions
+        free = Episodes.of([*episodes_until(simulator, player, self.horizon, steps, _FREE)])
+        self.steps[simulator.reference.name] = free.steps
+        if not count:
+            self.notes.append("continuous actions have no guaranteed upper end")
+        returns = np.concatenate([agent.returns, free.returns, np.zeros_like(free.returns[:1])])
+        ranges = self._ranges(*[returns.min(axis=0), returns.max(axis=0)] * 2)
+        ends = bounds_from_start(agent, free, ranges, count, self.horizon, 1.0 - self.level)
+        self._guarantee(ends, ranges)
+        return ends
+
+    def _ranges(self, *seen: FloatArray) -> list[Range]:
+        """Return the range of each utility; if none was given, the observed ends, [U] each."""
+        given = self.simulator.utilities.bounds
+        ranges = [Range(*ends, assumed=True) for ends in np.transpose(seen).tolist()]
+        return [given.get(name, one) for name, one in zip(self.names, ranges, strict=True)]
+
+    def _guarantee(self, ends: Iterable[Ends], ranges: Iterable[Range]) -> None:
+        """Keep the bounds of each utility, and the range that they assume."""
+        for name, one, known in zip(self.names, ends, ranges, strict=True):
+            if name in self.fits:
+                # The upper bound of a learnt utility does not hold for the others of its class.
+                one = one._replace(high=math.inf, high_by="nothing")
+            self.guaranteed[name] = {
+                "guaranteed": one[:2],
+                "binding": {"lower": one.low_by, "upper": one.high_by},
+                "rests_on_assumption": known.assumed,
+                "notes": [known.in_words()] * known.assumed,
+            }
 
     # --- Results ----------------------------------------------------------------------------------
-    def _ranges(self, *episodes: Episodes) -> list[Range]:
-        """Return the range of each utility; if none was given, that of payoffs or of returns."""
-        utilities, out = self._simulator.utilities, []
-        for i, name in enumerate(self._names):
-            seen: Sequence[float] = utilities.extremes[i]
-            if episodes:
-                returns = np.concatenate([[0.0], *(each.returns[:, i] for each in episodes)])
-                seen = [float(returns.min()), float(returns.max())] * 2
-            out.append(utilities.bounds.get(name) or Range(*seen, assumed=True))
-        return out
-
     def _results(
         self, episodes: Episodes, steps: Mapping[str, int], values: Mapping[str, Mapping[str, Any]]
     ) -> dict[str, SimulatorResult]:
         """Return results of the agent's episodes; `values` are their other fields by utility."""
-        simulator, maximum = self._simulator, None
+        simulator, maximum = self.simulator, None
         if simulator.n_actions:
             maximum = float(episodes.decisions.mean()) * math.log(simulator.n_actions)
         call, out = uuid4().hex, {}
-        for name, given in values.items():
-            function = simulator.utilities.functions.get(name)
-            fit = function if isinstance(function, FrozenUtility) else None
-            each, notes = dict(given), [*self._notes, *given.get("notes", ())]
-            each["interval"] = each["interval"] or (0.0, math.inf if maximum is None else maximum)
+        for name, given in (values or dict.fromkeys(self.names, _NOTHING)).items():
+            fit, bound = self.fits.get(name), self.guaranteed.get(name, {})
+            notes = [*self.notes, *given.get("notes", ())]
             # A learnt utility has no natural sign.
-            if each["value"] > 0 > each["rationality"] and fit is None:
+            if given["value"] > 0 > given["rationality"] and fit is None:
                 notes.append(PESSIMISES)
-            if name in self._guaranteed:
-                bound, known = self._guaranteed[name]
-                # The upper bound of a learnt utility does not hold for the others of its class.
-                high, by = (bound.high, bound.high_by) if fit is None else (math.inf, "nothing")
-                each["guaranteed"] = bound.low, high
-                each["binding"] = {"lower": bound.low_by, "upper": by}
-                each["rests_on_assumption"] = known.assumed
-                notes += [known.in_words()] if known.assumed else []
+            notes += bound.get("notes", ())
+            each = {**given, **bound}
+            each["interval"] = given["interval"] or (0.0, math.inf if maximum is None else maximum)
             if fit is not None:
                 agent, reference = fit.episodes
                 notes.append(
@@ -451,16 +450,18 @@ class _SimulatorMeasurement:
                     f"the best utility of its class is at least this"
                 )
                 each |= {"fitted_episodes": agent + reference, "utility_function": fit}
+            each["notes"] = tuple(notes)
             out[name] = SimulatorResult(
                 utility=name,
-                level=self._level,
+                level=self.level,
                 maximum=maximum,
                 world=simulator.name,
-                steps={**steps, **self._steps},
+                steps={**steps, **self.steps},
                 episodes=len(episodes.decisions),
+                stopped=INTERRUPT if self.interrupted else "budget",
                 reference=simulator.reference.name,
                 chance=simulator.chance,
                 measurement=call,
-                **each | {"notes": tuple(notes)},
+                **each,
             )
         return out

@@ -292,7 +292,7 @@ class TabularSimulator:
         *,
         seed: int = 0,
         utilities: Mapping[str, ArrayLike] | None = None,
-        bounds: Mapping[str, Range] | None = None,
+        bounds: Any = None,
         restores: bool = True,
     ) -> None:
         named: Mapping[str, ArrayLike] = utilities or {REWARD: REWARD}
@@ -309,12 +309,12 @@ class TabularSimulator:
         stays = ((self._after == home) | (self._probability == 0)).all(axis=(1, 2))
         self._ends = stays & (self._paid == 0).all(axis=(1, 2))
         self.walked: Draws = defaultdict(Counter)  # steps of episodes
-        ends = zip(self._paid.min(axis=(0, 1)), self._paid.max(axis=(0, 1)), strict=True)
-        ranges = {name: Range(*map(float, each)) for name, each in zip(named, ends, strict=True)}
-        for name, known in (bounds or {}).items():
-            known.check(name, ranges[name].low)
-            known.check(name, ranges[name].high)
-        self.utilities = Utilities(dict.fromkeys(named), ranges | dict(bounds or {}))
+        low, high = self._paid.min(axis=(0, 1)).tolist(), self._paid.max(axis=(0, 1)).tolist()
+        self.utilities = Utilities(dict.fromkeys(named), bounds)
+        self.utilities.check(low)
+        self.utilities.check(high)
+        for name, *ends in zip(named, low, high, strict=True):
+            self.utilities.bounds.setdefault(name, Range(*ends))
 
     def acts_by_state(self, actor: Actor) -> bool:
         """Return whether an agent's decisions depend on the state alone: always."""
@@ -334,33 +334,35 @@ class TabularSimulator:
 
     def play(self, actor: Actor, horizon: int, number: int, steps: int = 0) -> Episodes:
         """Play a chunk of episodes at once, for any `steps`; the agent must be a table."""
+        from scipy.special import xlogy
+
         table = actor.table
         assert table is not None, "agents of tables are tables"
         table = np.broadcast_to(table, (len(table), self.n_states, self.n_actions))
         rng = np.random.default_rng(seeded(self._seed, EPISODES, number))
-        state = rng.choice(self.n_states, size=_CHUNK, p=self._initial)
-        starts, path = state, []
+        starts = state = rng.choice(self.n_states, size=_CHUNK, p=self._initial)
+        returns, information = np.zeros((_CHUNK, self._paid.shape[2])), np.zeros(_CHUNK)
+        path: list[IntArray] = []
         for t in range(horizon):
             going = ~self._ends[state]
             if not going.any():
                 break
-            action = _drawn(np.cumsum(table[min(t, len(table) - 1), state], axis=1), rng)
+            chosen = table[min(t, len(table) - 1), state]
+            action = _drawn(np.cumsum(chosen, axis=1), rng)
             place = _drawn(self._cumulative[state, action], rng)
             after = self._after[state, action, place]
             path.append(np.stack([going, state, action, after], axis=1))
+            returns += going[:, None] * self._paid[state, action]
+            information += going * (np.log(self.n_actions) + xlogy(chosen, chosen).sum(axis=1))
             state = after
         # Steps by episode, [N, T, 4], without those after its end.
         taken = np.array(path, dtype=np.int64).reshape(-1, _CHUNK, 4).swapaxes(0, 1)
-        going, (state, action) = taken[..., 0], (taken[..., 1], taken[..., 2])
-        returns = (going[..., None] * self._paid[state, action]).sum(axis=1)
-        chosen = table[np.minimum(np.arange(taken.shape[1]), len(table) - 1), state]
-        logs = np.log(chosen, where=chosen > 0, out=np.zeros_like(chosen))
-        gained = (going * (np.log(self.n_actions) + (chosen * logs).sum(axis=-1))).sum(axis=1)
+        going = taken[..., 0]
         done = taken[going == 1, 1:]
         distinct, times = np.unique(done, axis=0, return_counts=True)
         for step, n in zip(distinct.tolist(), times.tolist(), strict=True):
             self.walked[step[0] * self.n_actions + step[1]][self._outcome(*step)] += n
-        return Episodes(returns, going.sum(axis=1), gained, starts, done[:, :2])
+        return Episodes(returns, going.sum(axis=1), information, starts, done[:, :2])
 
     def draw(
         self, state: int, action: int, count: int, generator: np.random.Generator

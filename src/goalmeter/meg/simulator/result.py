@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -119,30 +119,26 @@ class SimulatorResult(JsonFields):
 
     def summary(self) -> list[tuple[str, str]]:
         """Return the interval and all details of the measurement as pairs of name and text."""
-        level = percent(self.level, 0)
+        level, bound = percent(self.level, 0), self.guaranteed
+        most, share, more = self.maximum, self.fraction, self.steps_to_halve
         rows = [
             ("MEG, nats", nats(self.value) if self.estimated else NO_ESTIMATE),
             (f"interval at {level}, nats", self.ends_in_words(nats)),
-        ]
-        if self.maximum is None or self.fraction is None:
-            rows += [("maximum", NO_MAXIMUM), ("relative to", self.reference)]
-        else:
-            rows.append(("maximum", f"{nats(self.maximum)} nats"))
-            rows.append(("share of maximum", percent(self.fraction)))
-        rows += [("towards", f"{self.utility} in {self.world}")]
-        rows += [("rationality β", rationality(self.rationality)), ("assumes that", self.assumes)]
-        if self.guaranteed is not None:
-            rows.append((f"guaranteed at {level}, nats", self.ends_in_words(nats, self.guaranteed)))
-            rows += [(f"guaranteed {end} end by", by) for end, by in self.binding.items()]
-        if self.steps_to_halve is not None:
-            rows.append(("further steps to halve the interval", f"{self.steps_to_halve:,}"))
-        steps = ", ".join(f"{count:,} {purpose}" for purpose, count in self.steps.items())
-        return [
-            *rows,
-            ("steps", steps),
+            ("maximum", NO_MAXIMUM if most is None else f"{nats(most)} nats"),
+            ("relative to", self.reference)
+            if share is None
+            else ("share of maximum", percent(share)),
+            ("towards", f"{self.utility} in {self.world}"),
+            ("rationality β", rationality(self.rationality)),
+            ("assumes that", self.assumes),
+            (f"guaranteed at {level}, nats", bound and self.ends_in_words(nats, bound)),
+            *((f"guaranteed {end} end by", by) for end, by in self.binding.items()),
+            ("further steps to halve the interval", more and f"{more:,}"),
+            ("steps", ", ".join(f"{count:,} {purpose}" for purpose, count in self.steps.items())),
             ("episodes", f"{self.episodes:,}"),
             ("method", self.method),
         ]
+        return [(name, text) for name, text in rows if text]
 
     @property
     def assumes(self) -> str:
@@ -159,22 +155,21 @@ class SimulatorResult(JsonFields):
         low, high = ends
         most = math.inf if self.maximum is None else self.maximum * (1 - 1e-9)
         # A degenerate interval determines both ends.
-        point = high - low <= 1e-3 * low
-        vacuous = {"lower": low <= 0 and high > 0, "upper": high >= most and not point}
-        return tuple(end for end, holds in vacuous.items() if holds)
+        if high - low <= 1e-3 * low or high <= 0:
+            return ()
+        return ("lower",) * bool(low <= 0) + ("upper",) * bool(high >= most)
 
     def ends_in_words(
         self, number: Callable[[float], str], ends: tuple[float, float] | None = None
     ) -> str:
         """Return the interval, or other ends, as text, with "not determined" for vacuous ones."""
         ends = ends or self.interval
-        if len(unknown := self._vacuous(ends)) == 2:
-            return NOT_DETERMINED
+        unknown = self._vacuous(ends)
         low, high = (
             NOT_DETERMINED if end in unknown else number(at)
             for end, at in zip(("lower", "upper"), ends, strict=True)
         )
-        return f"[{low}, {high}]"
+        return NOT_DETERMINED if len(unknown) == 2 else f"[{low}, {high}]"
 
     def _repr_html_(self) -> str:
         heading = f"Goal-directedness towards {self.utility}"
@@ -217,7 +212,6 @@ class SimulatorInterrupted(KeyboardInterrupt):
         )
         super().__init__(f"interrupted; intervals so far, in the attribute `results`: {ends}")
         self.results = results
-        self.measurement: Any = None  # `measure.Measurement`, where it was asked for by names
 
 
 # --- Stored measurements --------------------------------------------------------------------------
@@ -278,11 +272,11 @@ class Measurement(JsonFields):
     def from_json(cls, values: Any, where: str) -> Measurement:
         """Read the output of `to_json`; `where` names the file in errors."""
         try:
-            results = [{"value": each["meg"], **each} for each in values["utilities"]]
-            out: Measurement = restored(cls, {**values, "utilities": results})
             call = uuid4().hex  # the results belong to one call and to no other file
-            utilities = tuple(replace(each, measurement=call) for each in out.utilities)
-            out = replace(out, utilities=utilities)
+            found = [
+                {"value": each["meg"], "measurement": call, **each} for each in values["utilities"]
+            ]
+            out: Measurement = restored(cls, values | {"utilities": found})
             # An edited file is refused here rather than while its page is rendered.
             out.to_json()
             return out

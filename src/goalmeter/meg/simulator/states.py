@@ -69,9 +69,10 @@ _DERIVED = ("xpos", "xipos", "cinert", "cvel", "qfrc_actuator", "cfrc_ext", "sen
 class Saver:
     """Saves, restores and identifies states of environments: some attributes, or all of them."""
 
-    def __init__(self, *names: str, one_start: bool | None = None) -> None:
-        # Whether every episode begins in one state; None if unknown.
-        self._names, self.one_start = names, one_start
+    one_start = False  # whether every episode begins in one state, though resets draw
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
 
     def _attributes(self, bare: Any) -> dict[str, Any]:
         chosen = self._names or sorted(vars(bare).keys() - _LEFT_OUT)
@@ -192,18 +193,16 @@ def saver_of(env: Any) -> Saver | None:
     bare = env.unwrapped
     module = type(bare).__module__
     if module.startswith("goalmeter.gridworld"):
-        # Only one of the rewards reads the number of steps. A world that is not fixed is drawn at
-        # each reset.
-        steps = ["_steps"] if bare._reward == "minigrid" else []
-        return _GridWorlds("world", "state", *steps, one_start=bare._draw is None)
+        # Only one of the rewards reads the number of steps.
+        return _GridWorlds("world", "state", *["_steps"] * (bare._reward == "minigrid"))
     if module.startswith("gymnasium.envs.toy_text") and hasattr(bare, "P"):
-        one_start = bool((np.asarray(bare.initial_state_distrib) > 0).sum() == 1)
-        return _ToyText("s", "fickle_step", one_start=one_start)
+        saver = _ToyText("s", "fickle_step")
+        saver.one_start = np.count_nonzero(bare.initial_state_distrib) == 1
+        return saver
     if module.startswith("gymnasium.envs.classic_control"):
         return Saver("state", "steps_beyond_terminated")
     if module.startswith("gymnasium.envs.mujoco"):
-        # Resets always draw and scale the noise by this; kinds without it draw a goal.
-        return _Mujoco("data", one_start=getattr(bare, "_reset_noise_scale", None) == 0)
+        return _Mujoco("data")
     if all(hasattr(bare, name) for name in ("grid", "agent_pos", "agent_dir", "carrying")):
         return Saver()
     return None

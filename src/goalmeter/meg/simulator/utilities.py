@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +28,7 @@ REWARD = "reward"
 UtilityFunction = Callable[[Any, Mapping[str, Any]], float]
 Utility = str | UtilityFunction
 _LARGEST = 1e12
-# Tolerance of bounds for rounding: of one decision, and of sums.
-_SLACK, _ROUNDING = 1e-9, 1e-6
+_ROUNDING = 1e-6  # tolerance of bounds
 
 
 @dataclass(frozen=True)
@@ -61,23 +60,24 @@ class Range:
         low = max(min(self.low, 0.0) * horizon, self.least)
         return low, min(max(self.high, 0.0) * horizon, self.most)
 
-    def check(self, name: str, paid: float) -> None:
-        """Require that a payoff is in the range; NaN is not."""
-        if not self.low - _SLACK <= paid <= self.high + _SLACK:
-            raise InvalidUtilityError(
-                f"the utility {name!r} is {paid:g} in a step, expected a finite number from "
-                f"{self.low:g} to {self.high:g}; fix it, or widen bounds="
-            )
-
 
 class Utilities:
     """Functions of U utilities by name (None for the reward), with the ranges of their payoffs."""
 
-    def __init__(
-        self, functions: Mapping[str, UtilityFunction | None], bounds: Mapping[str, Range]
-    ) -> None:
-        self.functions, self.bounds, self.names = functions, bounds, tuple(functions)
-        self._ranges = [(name, bounds.get(name, Range())) for name in self.names]
+    def __init__(self, several: Mapping[str, Utility | None], bounds: Any = None) -> None:
+        self.functions: dict[str, UtilityFunction | None] = {}
+        for name, given in several.items():
+            is_reward = given is None or (isinstance(given, str) and given == REWARD)
+            if not (isinstance(name, str) and (is_reward or callable(given))):
+                raise InvalidParameterError(
+                    f"the utility {name!r} is {given!r}, expected 'reward' or a function of "
+                    f"(observation, info) that returns a number"
+                )
+            self.functions[name] = given if callable(given) else None
+        self.names, self.bounds = tuple(several), _ranges(several, bounds)
+        for name, function in self.functions.items():
+            if isinstance(function, FrozenUtility):
+                self.bounds[name] = function.range
         # Smallest and largest payoffs so far.
         self.extremes = [(math.inf, -math.inf)] * len(self.names)
 
@@ -87,22 +87,30 @@ class Utilities:
             float(reward if function is None else function(observation, info))
             for function in self.functions.values()
         )
+        self.check(paid)
+        return paid
+
+    def check(self, paid: Sequence[float]) -> None:
+        """Require that payoffs of a step, [U], are in their ranges."""
         for i, number in enumerate(paid):
             least, most = self.extremes[i]
             if not least <= number <= most:  # a new extreme, or NaN
-                name, known = self._ranges[i]
-                known.check(name, number)
+                known = self.bounds.get(self.names[i], Range())
+                self._require(i, number, known.low, known.high, "a step")
                 self.extremes[i] = min(least, number), max(most, number)
-        return paid
 
-    def check_total(self, total: list[float]) -> None:
-        """Require that the totals of an episode, [U], are within their bounds."""
-        for (name, known), paid in zip(self._ranges, total, strict=True):
-            if not known.least - _ROUNDING <= paid <= known.most + _ROUNDING:
-                raise InvalidUtilityError(
-                    f"the utility {name!r} has the total {paid:g} in an episode, outside "
-                    f"{known.least:g} to {known.most:g} of bounds=; widen bounds="
-                )
+    def check_total(self, total: Sequence[float]) -> None:
+        """Require that the totals of an episode, [U], are in their ranges."""
+        for i, number in enumerate(total):
+            known = self.bounds.get(self.names[i], Range())
+            self._require(i, number, known.least, known.most, "an episode")
+
+    def _require(self, which: int, paid: float, low: float, high: float, where: str) -> None:
+        if not low - _ROUNDING <= paid <= high + _ROUNDING:
+            raise InvalidUtilityError(
+                f"the utility {self.names[which]!r} is {paid:g} in {where}, expected a finite "
+                f"number from {low:g} to {high:g}; fix it, or widen bounds="
+            )
 
 
 def utilities_by_name(utility: Any) -> dict[str, Any]:
@@ -116,22 +124,7 @@ def utilities_by_name(utility: Any) -> dict[str, Any]:
     return {"utility" if name == "<lambda>" else str(name): utility}
 
 
-def named_utilities(several: Mapping[str, Utility], bounds: Any = None) -> Utilities:
-    """Validate utilities and their bounds."""
-    functions: dict[str, UtilityFunction | None] = {}
-    for name, given in several.items():
-        is_reward = isinstance(given, str) and given == REWARD
-        if not (isinstance(name, str) and (is_reward or callable(given))):
-            raise InvalidParameterError(
-                f"the utility {name!r} is {given!r}, expected 'reward' or a function of "
-                f"(observation, info) that returns a number"
-            )
-        functions[name] = given if callable(given) else None
-    learnt = {name: f.range for name, f in functions.items() if isinstance(f, FrozenUtility)}
-    return Utilities(functions, {**ranges_of(functions, bounds), **learnt})
-
-
-def ranges_of(names: Iterable[str], bounds: Any) -> dict[str, Range]:
+def _ranges(names: Iterable[str], bounds: Any) -> dict[str, Range]:
     """Validate the given ranges and return them by name."""
     known, out = list(names), {}
     given = bounds if isinstance(bounds, Mapping) else dict.fromkeys(known, bounds)
@@ -172,10 +165,7 @@ class LearntUtility:
     features: Callable[[Any, Any], Any] | None = None
     # Number of steps, half of them of the reference; None for 30% of the budget, at most 20,000.
     steps: int | None = None
-    # Maximum number of Adam steps; a quarter of the episodes is used for early stopping.
-    iterations: int = 300
-    learning_rate: float = 0.02  # learning rate of Adam
-    weight_decay: float = 1e-3  # weight decay of Adam
+    iterations: int = 100  # maximum number of L-BFGS steps
 
     def features_of(self, observation: Any, info: Any, space: Any) -> AnyArray:
         """Return the features of a step in single precision; `space` is that of observations."""
@@ -195,7 +185,6 @@ class FrozenUtility:
     options: LearntUtility
     space: Any  # of observations
     module: Any
-    scale: AnyArray  # of the features
     factor: float
     range: Range  # range of the payoffs, which holds by construction
     episodes: tuple[int, int]  # number of episodes of the agent and of the reference in the fit
@@ -203,23 +192,20 @@ class FrozenUtility:
 
     def __call__(self, observation: Any, info: Any = None) -> float:
         """Return the payoff of a step with this observation and info."""
-        features = self.scale * self.options.features_of(observation, info, self.space)
+        features = self.options.features_of(observation, info, self.space)
         value = self.factor * float(_outputs(self.module, features[None])[0])
         # NaN stays, and is refused like that of any utility.
         return float(np.clip(value, self.range.low, self.range.high))
 
 
-# --- Fit ----------------------------------------------------------------------------------------
-# MEG towards u is at least E_agent[sum u] - log E_reference[exp sum u]. Adam maximises this minus
-# the later deductions of a bound (the error of the mean, and unobserved episodes of the reference):
-# without these terms the fit separates single episodes and does not generalise.
+# MEG towards u is at least E_agent[sum u] - log E_reference[exp sum u]. L-BFGS maximises this with
+# one more episode of the reference and a penalty on the variance of returns. Without these terms
+# the fit separates single episodes and does not generalise.
 # Share of the budget if a utility has no number of steps; maximum steps; minimum episodes.
 _SHARE, _MOST, _LEAST_EPISODES = 0.3, 20_000, 8
 # First episode numbers of the agent and of the reference, disjoint from those used for bounds.
 _AGENT, _REFERENCE = 2**41, 2**42
-_ERRORS = 2.5  # standard errors by which a limit lowers the agent's mean
-# Every fourth episode is used for validation; iterations without improvement before stopping.
-_ASIDE, _PATIENCE = 4, 60
+_PENALTY = 3.0  # of the variance of returns by the number of episodes
 
 
 def fitted_utilities(
@@ -248,7 +234,7 @@ def fitted_utilities(
             rows[name].append(each.features_of(observation, info, space))
         return 0.0
 
-    simulator = simulator_of(Utilities({"learnt": record}, {}))
+    simulator = simulator_of(Utilities({"learnt": record}))
     space = simulator.environment.observation_space
     lengths: tuple[list[int], list[int]] = [], []
     players = (actor, _AGENT), (simulator.reference.agent(), _REFERENCE)
@@ -258,25 +244,23 @@ def fitted_utilities(
     episodes, steps = (len(lengths[0]), len(lengths[1])), sum(map(sum, lengths))
     frozen = {}
     for name, each in learnt.items():
-        features, scale = np.stack(rows[name]), np.ones(1, dtype=np.float32)
-        # The user's module and all global generators stay unchanged.
+        features = np.stack(rows[name])
+        module = copy.deepcopy(each.module)  # the user's one stays unchanged
         with borrowed_generators():
-            torch.manual_seed(0)
-            module = copy.deepcopy(each.module)
             if module is None:
-                # Features are scaled by their maximum, so that one learning rate suits all.
-                scale = 1 / np.maximum(np.abs(features).max(axis=0), 1e-6)
-                linear = torch.nn.Linear(scale.size, 1)
+                linear = torch.nn.Linear(features[0].size, 1)
                 for parameter in linear.parameters():
                     torch.nn.init.zeros_(parameter)
                 module = torch.nn.Sequential(torch.nn.Flatten(), linear)
-            # Without a return to states the bound adds up the largest payoffs of all decisions.
-            known = None if simulator.returns_to_states else horizon
-            _fit(each, module.eval(), scale * features, lengths, known)
-        values = _outputs(module, scale * features)
+            _fit(module.eval(), features, lengths, each.iterations)
+        values = _outputs(module, features)
+        if not np.isfinite(values).all():
+            raise InvalidParameterError(
+                f"the fit of {name!r} diverged; use finite features of moderate size"
+            )
         factor = 1.0 / max(float(np.abs(values).max()), 1e-12)
         limits = Range(float(values.min()), float(values.max())).scaled(factor)
-        frozen[name] = FrozenUtility(each, space, module, scale, factor, limits, episodes, steps)
+        frozen[name] = FrozenUtility(each, space, module, factor, limits, episodes, steps)
     return frozen
 
 
@@ -288,50 +272,28 @@ def _outputs(module: Any, features: AnyArray) -> AnyArray:
 
 
 def _fit(
-    options: LearntUtility,
-    module: Any,
-    features: AnyArray,
-    lengths: tuple[list[int], list[int]],
-    horizon: int | None,
+    module: Any, features: AnyArray, lengths: tuple[list[int], list[int]], iterations: int
 ) -> None:
     """Fit a module to the features of all steps of episodes of these lengths, in order."""
     import torch
 
-    aside = torch.tensor([i % _ASIDE == 0 for part in lengths for i in range(len(part))])
-    of_agent = torch.arange(len(aside)) < len(lengths[0])
-    episode = torch.from_numpy(np.repeat(np.arange(len(aside)), lengths[0] + lengths[1]))
+    decisions, n_agent = np.concatenate(lengths), len(lengths[0])
+    episode = torch.from_numpy(np.repeat(np.arange(len(decisions)), decisions))
     steps = torch.from_numpy(features)
-
-    def bound(paid: Any, collected: Any, chosen: Any) -> Any:
-        """Approximate the bound on other episodes, in nats, from those chosen."""
-        mine, others = collected[chosen & of_agent], collected[chosen & ~of_agent]
-        # One pseudo-episode of the reference with the maximum return.
-        most = collected[chosen].max()
-        if horizon is not None:
-            most = horizon * paid[chosen[episode]].max()
-        others = torch.cat([others, most.clamp(min=0.0).reshape(1)])
-        soft = torch.logsumexp(others, 0) - math.log(len(others))
-        noise = mine.std() / math.sqrt(len(mine)) if len(mine) > 1 else 0.0
-        return mine.mean() - _ERRORS * noise - soft
-
-    optimiser = torch.optim.Adam(
-        module.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay
+    optimiser = torch.optim.LBFGS(
+        module.parameters(), max_iter=iterations, line_search_fn="strong_wolfe"
     )
-    best, best_weights, worse = -math.inf, copy.deepcopy(module.state_dict()), 0
-    for _ in range(options.iterations):
-        paid = module(steps).reshape(-1)
-        collected = torch.zeros(len(aside)).index_add(0, episode, paid)
-        loss, current = -bound(paid, collected, ~aside), bound(paid, collected, aside).item()
-        if not math.isfinite(loss.item()):
-            raise InvalidParameterError(
-                f"the fit of a learnt utility diverged; use a smaller learning_rate than "
-                f"{options.learning_rate:g}, or finite features of moderate size"
-            )
-        if current > best + 1e-4:
-            best, best_weights, worse = current, copy.deepcopy(module.state_dict()), 0
-        elif (worse := worse + 1) > _PATIENCE:
-            break
+
+    def loss() -> Any:
         optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-    module.load_state_dict(best_weights)
+        paid = module(steps).reshape(-1)
+        returns = torch.zeros(len(decisions)).index_add(0, episode, paid)
+        mine, others = returns[:n_agent], returns[n_agent:]
+        # One more episode of the reference with the maximum return.
+        others = torch.cat([others, returns.max().clamp(min=0.0).reshape(1)])
+        soft = torch.logsumexp(others, 0) - math.log(len(others))
+        out = soft - mine.mean() + _PENALTY * returns.var() / n_agent
+        out.backward()
+        return out
+
+    optimiser.step(loss)
