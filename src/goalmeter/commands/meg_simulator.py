@@ -119,7 +119,7 @@ def measure_simulator(o: _SimulatorOptions, tell: Tell) -> Outcome:
 
 
 def _measure(o: _SimulatorOptions, out: Path | None, tell: Tell) -> tuple[Measurement, bool]:
-    """Measure what the options name, or read it from a run directory; and whether it was cut off."""
+    """Measure, or read it from a run directory; also return whether it was interrupted."""
     options: dict[str, Any] = {name: getattr(o, name) for name in _PASSED}
     env_options, code, messages = dict(o.env_options or {}), UserCode(), list[Any]()
 

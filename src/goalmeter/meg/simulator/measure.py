@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import permutations
 from typing import Any
 from uuid import uuid4
 
@@ -225,7 +226,6 @@ class _SimulatorMeasurement:
     def __post_init__(self) -> None:
         functions = self.simulator.utilities.functions
         self.fits = {name: f for name, f in functions.items() if isinstance(f, FrozenUtility)}
-        self.steps |= dict.fromkeys(["fit"] * bool(self.fits), 0)
         for fit in self.fits.values():
             self.steps["fit"] = fit.steps
         self.names = tuple(functions)
@@ -267,14 +267,12 @@ class _SimulatorMeasurement:
     def _report(self, collection: Collection) -> None:
         """Report the current estimate of each utility, without resamples."""
         bootstrap = Bootstrap(collection.table, collection.agent(), self.seed, resamples=0)
-        for which, direction in enumerate(np.eye(len(self.names))):
-            now = bootstrap.measure(direction[:, None], self.level)
+        for which, direction in enumerate(np.eye(len(self.names))[..., None]):
+            now = bootstrap.measure(direction, self.level)
             low = max(now.value - 2.0 * now.standard_error, 0.0)
-            self._tell_progress(collection.steps, which, now.value, low)
+            self._progress(collection.steps, which, now.value, low)
 
-    def _tell_progress(
-        self, steps: Mapping[str, int], which: int, value: float, low: float
-    ) -> None:
+    def _progress(self, steps: Mapping[str, int], which: int, value: float, low: float) -> None:
         self.tell(SimulatorProgress(self.names[which], sum(steps.values()), value, low))
 
     # --- States that recur ------------------------------------------------------------------------
@@ -285,17 +283,15 @@ class _SimulatorMeasurement:
         if simulator.why_not:
             self.notes.append(f"steps are counted in episodes only: {simulator.why_not}")
         each = np.eye(len(self.names))
-        directions = {name: row[:, None] for name, row in zip(self.names, each, strict=True)}
+        directions = dict(zip(self.names, each[..., None], strict=True))
         if combined:
             directions[COMBINATION] = each
         bootstrap = Bootstrap(collection.table, agent, self.seed, collection.length)
         estimates = {name: bootstrap.measure(one, self.level) for name, one in directions.items()}
-        values = {name: self._of_counts(name, x) for name, x in estimates.items()}
-        known = {name: x for name, x in estimates.items() if x.interval}
-        for name, x in known.items():
-            values[name]["differences"] = {
-                other: x.minus(y, self.level)[1] for other, y in known.items() if y is not x
-            }
+        values = {name: self._of_counts(name, one) for name, one in estimates.items()}
+        for one, other in permutations([name for name, x in estimates.items() if x.interval], 2):
+            difference = estimates[one].minus(estimates[other], self.level)[1]
+            values[one]["differences"][other] = difference
         if guarantee and not simulator.returns_to_states:
             self._guarantee_from_start(episodes)
         elif guarantee:
@@ -339,6 +335,7 @@ class _SimulatorMeasurement:
             "counts",
             "steps_to_halve": math.ceil(estimate.steps_to_halve) or None if interval else None,
             "weights": weights if name == COMBINATION else None,
+            "differences": {},
             "notes": notes,
         }
 
@@ -352,22 +349,25 @@ class _SimulatorMeasurement:
             return "a reference of continuous actions needs a quantile function, as named ones have"
         if not simulator.environment.observation_space.is_np_flattenable:
             return "observations are not vectors of fixed length; wrap the environment"
-        if self.left < (least := LEAST_EPISODES * self.horizon):
+        least = LEAST_EPISODES * self.horizon
+        if self.left < least:
             return (
-                f"soft values need at least {least:,} steps ({LEAST_EPISODES} episodes), and "
-                f"{self.left:,} of the budget are left; increase budget="
+                f"soft values need a budget of at least {least:,} steps ({LEAST_EPISODES} "
+                f"episodes), and {self.left:,} are left; increase budget="
             )
         return ""
 
     def _fitted(self, guarantee: bool) -> dict[str, SimulatorResult]:
         """Return estimates from fitted soft values."""
-        simulator, values = self.simulator, dict[str, dict[str, Any]]()
-        assert isinstance(simulator, GymnasiumSimulator), "see _why_not_fitted"
-        fitting = Fitting(simulator, self.actor, self.horizon, self.left, self.seed, self.level)
+        assert isinstance(self.simulator, GymnasiumSimulator), "see _why_not_fitted"
+        values: dict[str, dict[str, Any]] = {}
+        fitting = Fitting(
+            self.simulator, self.actor, self.horizon, self.left, self.seed, self.level
+        )
         try:
             # The last bits of a regression depend on the number of threads, and decisions on them.
             with threadpool_limits(1, user_api="blas"):
-                estimates = fitting.estimates(partial(self._tell_progress, fitting.steps))
+                estimates = fitting.estimates(partial(self._progress, fitting.steps))
             values = dict(zip(self.names, estimates, strict=True))
         except KeyboardInterrupt:
             if not fitting.played:
@@ -414,9 +414,6 @@ class _SimulatorMeasurement:
     def _guarantee(self, ends: Iterable[Ends], ranges: Iterable[Range]) -> None:
         """Keep the bounds of each utility, and the range that they assume."""
         for name, one, known in zip(self.names, ends, ranges, strict=True):
-            if name in self.fits:
-                # The upper bound of a learnt utility does not hold for the others of its class.
-                one = one._replace(high=math.inf, high_by="nothing")
             self.guaranteed[name] = {
                 "guaranteed": one[:2],
                 "binding": {"lower": one.low_by, "upper": one.high_by},
@@ -434,12 +431,8 @@ class _SimulatorMeasurement:
             maximum = float(episodes.decisions.mean()) * math.log(simulator.n_actions)
         call, out = uuid4().hex, {}
         for name, given in (values or dict.fromkeys(self.names, _NOTHING)).items():
-            fit, bound = self.fits.get(name), self.guaranteed.get(name, {})
-            notes = [*self.notes, *given.get("notes", ())]
-            # A learnt utility has no natural sign.
-            if given["value"] > 0 > given["rationality"] and fit is None:
-                notes.append(PESSIMISES)
-            notes += bound.get("notes", ())
+            bound, fit = self.guaranteed.get(name, {}), self.fits.get(name)
+            notes = [*self.notes, *given.get("notes", ()), *bound.get("notes", ())]
             each = {**given, **bound}
             each["interval"] = given["interval"] or (0.0, math.inf if maximum is None else maximum)
             if fit is not None:
@@ -450,6 +443,9 @@ class _SimulatorMeasurement:
                     f"the best utility of its class is at least this"
                 )
                 each |= {"fitted_episodes": agent + reference, "utility_function": fit}
+            # A learnt utility has no natural sign.
+            elif given["value"] > 0 > given["rationality"]:
+                notes.append(PESSIMISES)
             each["notes"] = tuple(notes)
             out[name] = SimulatorResult(
                 utility=name,

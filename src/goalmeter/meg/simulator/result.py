@@ -227,15 +227,7 @@ class Difference(JsonFields):
     than: str
     value: float
     interval: tuple[float, float]
-
-    @property
-    def verdict(self) -> Verdict:
-        """Verdict on the difference, from its interval."""
-        return verdict(self.interval, 0.0)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields and the verdict as JSON values."""
-        return dict(strict_values(super().to_json())) | {"verdict": str(self.verdict)}
+    verdict: Verdict  # by the interval
 
 
 @dataclass(frozen=True)
@@ -258,14 +250,16 @@ class Measurement(JsonFields):
     def differences(self) -> list[Difference]:
         """Differences of all pairs of utilities in order, without the best combination."""
         plain = [result for result in self.utilities if result.utility != COMBINATION]
-        return [
-            Difference(one.utility, other.utility, *one.less(other))
-            for one, other in combinations(plain, 2)
-        ]
+        out = []
+        for one, other in combinations(plain, 2):
+            value, interval = one.less(other)
+            names = one.utility, other.utility
+            out.append(Difference(*names, value, interval, verdict(interval, 0.0)))
+        return out
 
     def to_json(self) -> dict[str, Any]:
         """Return the first result as JSON values, with all results and their differences."""
-        differences = [each.to_json() for each in self.differences]
+        differences = strict_values([each.to_json() for each in self.differences])
         return self.utilities[0].to_json() | super().to_json() | {"differences": differences}
 
     @classmethod

@@ -211,10 +211,14 @@ def saver_of(env: Any) -> Saver | None:
 # --- States of one environment --------------------------------------------------------------------
 OBSERVATION = "observation"
 StateOf = Callable[[Any, Any], Hashable]
-_WHY_UNDECLARED = (
+_UNDECLARED = (
     "the source of randomness is undeclared, and a restored state could repeat it; pass "
     "chance='generator' if all randomness comes from Gymnasium's generator (np_random), or "
     "chance='none' if the world is deterministic"
+)
+_UNNAMED = (
+    "it is unknown which of its states are identical; pass state='observation' if the observation "
+    "determines what can follow, or a function that returns a key"
 )
 
 
@@ -227,13 +231,14 @@ class States:
                 f"state is {state!r}, expected None, 'observation' or a function of (observation, "
                 f"info)"
             )
-        self._state = state
-        self.saver, self.why_not = _way_back(env, state)
-        if chance == UNDECLARED:
-            self.why_not = f"{_WHY_UNDECLARED}; {self.why_not}".removesuffix("; ")
-            # Copies are slow and serve only to draw steps.
-            self.saver = None if self.saver is COPIES else self.saver
+        self._state, self.saver = state, saver_of(env)
         self.named = state is not None or self.saver is not None
+        reasons = [_UNDECLARED] * (chance == UNDECLARED) + [_UNNAMED] * (not self.named)
+        # Copies are slow and serve only to draw steps.
+        if not reasons and self.saver is None:
+            reasons += _why_not_copied(env)
+            self.saver = None if reasons else COPIES
+        self.why_not = "; ".join(reasons)
         self._numbers: dict[Hashable, int] = {}
         self._saved: list[Any] = []
         self.observations: list[Any] = []
@@ -267,24 +272,15 @@ class States:
         return env if self.saver is None else self.saver.restore(env, self._saved[number])
 
 
-def _way_back(env: Any, state: str | StateOf | None) -> tuple[Saver | None, str]:
-    """Return the saver of an environment, or None and why there is none."""
-    if saver := saver_of(env):
-        return saver, ""
-    cannot = "the simulator cannot be restored to a state"
+def _why_not_copied(env: Any) -> list[str]:
+    """Return why copies of an environment are not restored states, if they are not."""
     # These reset at the step after an end: a copy made there returns to a start.
-    if resetting := {"Autoreset", "AutoResetWrapper"} & {
-        type(each).__name__ for each in layers(env)
-    }:
-        return None, f"{cannot}: its wrapper {min(resetting)} resets automatically (remove it)"
+    resetting = {"Autoreset", "AutoResetWrapper"} & {type(each).__name__ for each in layers(env)}
+    if resetting:
+        return [f"its wrapper {min(resetting)} resets automatically (remove it)"]
     try:
         copied(copied(env))
     # Handles of windows, sockets or foreign libraries raise various exceptions.
     except Exception:
-        return None, f"{cannot}: it cannot be copied"
-    if state is None:
-        return None, (
-            "it is unknown which of its states are identical; pass state='observation' if the "
-            "observation determines what can follow, or a function that returns a key"
-        )
-    return COPIES, ""
+        return ["the simulator cannot be copied, and so not restored to a state"]
+    return []

@@ -280,7 +280,7 @@ def _fit(
     decisions, n_agent = np.concatenate(lengths), len(lengths[0])
     episode = torch.from_numpy(np.repeat(np.arange(len(decisions)), decisions))
     steps = torch.from_numpy(features)
-    optimiser = torch.optim.LBFGS(
+    optimiser: Any = torch.optim.LBFGS(
         module.parameters(), max_iter=iterations, line_search_fn="strong_wolfe"
     )
 
@@ -292,7 +292,7 @@ def _fit(
         # One more episode of the reference with the maximum return.
         others = torch.cat([others, returns.max().clamp(min=0.0).reshape(1)])
         soft = torch.logsumexp(others, 0) - math.log(len(others))
-        out = soft - mine.mean() + _PENALTY * returns.var() / n_agent
+        out: Any = soft - mine.mean() + _PENALTY * returns.var() / n_agent
         out.backward()
         return out
 
