@@ -82,6 +82,13 @@ def test_models_of_stable_baselines_and_vectors_of_environments(tmp_path: Path) 
     assert result.interval[0] - 1e-3 <= exact <= result.interval[1] + 1e-3
 
 
+def test_steps_that_were_spent_on_states_are_not_left_for_soft_values() -> None:
+    result = from_simulator("CartPole-v1", lambda seen: [0.5, 0.5], horizon=20, budget=2_000)
+    spent = result.steps["states"]
+    words = f"a budget of at least 2,000 steps (100 episodes), and {2_000 - spent:,} are left"
+    assert spent > 0 and any(words in note for note in result.notes)
+
+
 def _probabilities(model: Any, state: int) -> np.ndarray:
     import torch
 

@@ -97,6 +97,11 @@ def test_the_best_combination_of_utilities() -> None:
     assert best.interval[0] >= max(results[name].interval[0] for name in features) - 1e-6
     assert set(best.weights) == set(features)
     assert best.to_json()["weights"] == best.weights
+    # Its differences are of the same resamples as those of two utilities.
+    state = results["state 0"]
+    difference, ends = best.less(state)
+    assert ends == pytest.approx((best.value - state.value,) * 2, abs=1e-9)
+    assert state.less(best) == (-difference, pytest.approx((-ends[1], -ends[0])))
 
 
 def test_the_difference_of_two_utilities() -> None:

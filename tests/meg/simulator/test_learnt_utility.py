@@ -77,6 +77,12 @@ def test_most_of_what_the_true_utility_explains_is_learnt(slip: float, state: An
         assert not any("no bounds were given" in note for note in result.notes)
 
 
+def test_both_guaranteed_ends_are_of_the_learnt_utility() -> None:
+    result = measured(going, LearntUtility(), state="observation", budget=2000, guarantee=True)
+    assert result.guaranteed is not None and not result.rests_on_assumption
+    assert result.guaranteed[0] <= result.value <= result.guaranteed[1] < result.maximum
+
+
 @pytest.mark.slow
 def test_the_fit_sees_nothing_of_the_episodes_that_bound_it() -> None:
     asked = LearntUtility(steps=1000)

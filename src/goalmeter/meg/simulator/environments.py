@@ -414,11 +414,6 @@ class GymnasiumSimulator:
                 f"the return of {actor.name} was computed from its answers, assuming that equal "
                 f"observations always get equal answers, as they did in all calls"
             )
-        if self.names_given and not self.returns_to_states:
-            out.append(
-                "the interval assumes that state= distinguishes all states; this is verified only "
-                "if states are restored"
-            )
         return out
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -220,8 +220,8 @@ class _SimulatorMeasurement:
     interrupted: bool = False
     notes: list[str] = field(default_factory=list)
     steps: dict[str, int] = field(default_factory=dict)  # besides those of the estimate
-    # Fields of results of guaranteed bounds, if requested.
-    guaranteed: dict[str, dict[str, Any]] = field(default_factory=dict)
+    # Guaranteed bounds, if requested, and the range that they assume.
+    guaranteed: dict[str, tuple[Ends, Range]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         functions = self.simulator.utilities.functions
@@ -281,7 +281,11 @@ class _SimulatorMeasurement:
     ) -> dict[str, SimulatorResult]:
         simulator, episodes, agent = self.simulator, collection.episodes, collection.agent()
         if simulator.why_not:
-            self.notes.append(f"steps are counted in episodes only: {simulator.why_not}")
+            rests = "; the interval assumes that state= distinguishes all states"
+            self.notes.append(
+                f"steps are counted in episodes only: {simulator.why_not}"
+                f"{rests * simulator.names_given}"
+            )
         each = np.eye(len(self.names))
         directions = dict(zip(self.names, each[..., None], strict=True))
         if combined:
@@ -303,7 +307,7 @@ class _SimulatorMeasurement:
                 guaranteed_interval(halves, episodes, agent.policy, i, known, **options)
                 for i, known in enumerate(ranges)
             ]
-            self._guarantee(ends, ranges)
+            self.guaranteed = dict(zip(self.names, zip(ends, ranges, strict=True), strict=True))
         return self._results(episodes, collection.steps, values)
 
     def _of_counts(self, name: str, estimate: CountEstimate) -> dict[str, Any]:
@@ -381,17 +385,17 @@ class _SimulatorMeasurement:
         """Return guaranteed bounds from episodes alone, without an estimate."""
         simulator, share = self.simulator, _AGENT_SHARE * self.left
         agent = Episodes.of([*episodes_until(simulator, self.actor, self.horizon, share)])
-        ends = self._guarantee_from_start(agent, 1 - _AGENT_SHARE)
+        self._guarantee_from_start(agent, 1 - _AGENT_SHARE)
         method = f"episodes of {simulator.reference.name} from the start"
         values = {
             name: {"value": one.low, "interval": one[:2], "rationality": one.rationality}
             | {"method": method, "estimated": False}
-            for name, one in zip(self.names, ends, strict=True)
+            for name, (one, _) in self.guaranteed.items()
         }
         return self._results(agent, {"agent": agent.steps}, values)
 
     # --- Guarantees -------------------------------------------------------------------------------
-    def _guarantee_from_start(self, agent: Episodes, share: float = _FREE_SHARE) -> list[Ends]:
+    def _guarantee_from_start(self, agent: Episodes, share: float = _FREE_SHARE) -> None:
         """Bound all utilities by episodes of the agent and of free choice."""
         simulator, steps = self.simulator, share * self.left
         player, count = simulator.reference.agent(), simulator.n_actions
@@ -402,24 +406,13 @@ class _SimulatorMeasurement:
         returns = np.concatenate([agent.returns, free.returns, np.zeros_like(free.returns[:1])])
         ranges = self._ranges(*[returns.min(axis=0), returns.max(axis=0)] * 2)
         ends = bounds_from_start(agent, free, ranges, count, self.horizon, 1.0 - self.level)
-        self._guarantee(ends, ranges)
-        return ends
+        self.guaranteed = dict(zip(self.names, zip(ends, ranges, strict=True), strict=True))
 
     def _ranges(self, *seen: FloatArray) -> list[Range]:
         """Return the range of each utility; if none was given, the observed ends, [U] each."""
         given = self.simulator.utilities.bounds
         ranges = [Range(*ends, assumed=True) for ends in np.transpose(seen).tolist()]
         return [given.get(name, one) for name, one in zip(self.names, ranges, strict=True)]
-
-    def _guarantee(self, ends: Iterable[Ends], ranges: Iterable[Range]) -> None:
-        """Keep the bounds of each utility, and the range that they assume."""
-        for name, one, known in zip(self.names, ends, ranges, strict=True):
-            self.guaranteed[name] = {
-                "guaranteed": one[:2],
-                "binding": {"lower": one.low_by, "upper": one.high_by},
-                "rests_on_assumption": known.assumed,
-                "notes": [known.in_words()] * known.assumed,
-            }
 
     # --- Results ----------------------------------------------------------------------------------
     def _results(
@@ -431,10 +424,15 @@ class _SimulatorMeasurement:
             maximum = float(episodes.decisions.mean()) * math.log(simulator.n_actions)
         call, out = uuid4().hex, {}
         for name, given in (values or dict.fromkeys(self.names, _NOTHING)).items():
-            bound, fit = self.guaranteed.get(name, {}), self.fits.get(name)
-            notes = [*self.notes, *given.get("notes", ()), *bound.get("notes", ())]
-            each = {**given, **bound}
-            each["interval"] = given["interval"] or (0.0, math.inf if maximum is None else maximum)
+            each, fit = dict(given), self.fits.get(name)
+            each["interval"] = each["interval"] or (0.0, math.inf if maximum is None else maximum)
+            notes = [*self.notes, *given.get("notes", ())]
+            if name in self.guaranteed:
+                ends, known = self.guaranteed[name]
+                binding = {"lower": ends.low_by, "upper": ends.high_by}
+                each |= {"guaranteed": ends[:2], "binding": binding}
+                each["rests_on_assumption"] = known.assumed
+                notes += [known.in_words()] * known.assumed
             if fit is not None:
                 agent, reference = fit.episodes
                 notes.append(

@@ -70,7 +70,6 @@ def seeded_globals(seed: int) -> Iterator[None]:
 
 # --- References -----------------------------------------------------------------------------------
 FREE_CHOICE = "free choice"  # reference of discrete actions
-_MOST_ACTIONS = 10**6  # each decision of free choice has a row of this length
 
 
 class ChosenAction(NamedTuple):
@@ -156,8 +155,7 @@ class BoxReference:
                 f"{name} answered {answer!r}, expected a finite action of shape "
                 f"{list(self.shape)} or a GaussianAnswer"
             )
-        clipped = np.clip(array, self._space.low, self._space.high)
-        return ChosenAction(clipped.astype(self._space.dtype), -1)
+        return self.decision(np.clip(array, self._space.low, self._space.high))
 
     def decision(self, action: FloatArray) -> ChosenAction:
         """Return the decision for an action of the box, [k], in the order of its entries."""
@@ -173,11 +171,10 @@ def reference_of(given: Any, space: Any) -> Reference:
     """Return the requested reference over a space of actions."""
     if not is_box(space):
         n_actions = count_of(space)
-        if n_actions is None or n_actions > _MOST_ACTIONS:
+        if n_actions is None:
             raise InvalidParameterError(
-                f"the environment has action space {space}, expected Discrete(n) with up to "
-                f"{_MOST_ACTIONS:,} actions, or a Box of real numbers; wrap it to have one of them "
-                f"(gymnasium.wrappers.TransformAction)"
+                f"the environment has action space {space}, expected Discrete(n) or a Box of real "
+                f"numbers; wrap it to have one of them (gymnasium.wrappers.TransformAction)"
             )
         if given is not None:
             raise InvalidParameterError(

@@ -165,7 +165,6 @@ class LearntUtility:
     features: Callable[[Any, Any], Any] | None = None
     # Number of steps, half of them of the reference; None for 30% of the budget, at most 20,000.
     steps: int | None = None
-    iterations: int = 100  # maximum number of L-BFGS steps
 
     def features_of(self, observation: Any, info: Any, space: Any) -> AnyArray:
         """Return the features of a step in single precision; `space` is that of observations."""
@@ -199,13 +198,13 @@ class FrozenUtility:
 
 
 # MEG towards u is at least E_agent[sum u] - log E_reference[exp sum u]. L-BFGS maximises this with
-# one more episode of the reference and a penalty on the variance of returns. Without these terms
-# the fit separates single episodes and does not generalise.
+# one more episode of the reference and a penalty on large payoffs. Without these terms the fit
+# separates single episodes and does not generalise.
 # Share of the budget if a utility has no number of steps; maximum steps; minimum episodes.
 _SHARE, _MOST, _LEAST_EPISODES = 0.3, 20_000, 8
 # First episode numbers of the agent and of the reference, disjoint from those used for bounds.
 _AGENT, _REFERENCE = 2**41, 2**42
-_PENALTY = 3.0  # of the variance of returns by the number of episodes
+_PENALTY = 5.0  # of the sum of squares of payoffs in an episode, by the number of episodes
 
 
 def fitted_utilities(
@@ -241,18 +240,22 @@ def fitted_utilities(
     for (player, first), decided in zip(players, lengths, strict=True):
         while sum(decided) < limit / 2 or len(decided) < _LEAST_EPISODES:
             decided += simulator.play(player, horizon, first + len(decided)).decisions.tolist()
-    episodes, steps = (len(lengths[0]), len(lengths[1])), sum(map(sum, lengths))
+    episodes = len(lengths[0]), len(lengths[1])
     frozen = {}
     for name, each in learnt.items():
-        features = np.stack(rows[name])
-        module = copy.deepcopy(each.module)  # the user's one stays unchanged
+        features, module = np.stack(rows[name]), copy.deepcopy(each.module)
         with borrowed_generators():
             if module is None:
-                linear = torch.nn.Linear(features[0].size, 1)
+                # Features are divided by their maximum during the fit.
+                size = np.maximum(np.abs(features).max(axis=0), 1e-6)
+                linear = torch.nn.Linear(size.size, 1)
                 for parameter in linear.parameters():
                     torch.nn.init.zeros_(parameter)
                 module = torch.nn.Sequential(torch.nn.Flatten(), linear)
-            _fit(module.eval(), features, lengths, each.iterations)
+                _fit(module, features / size, lengths)
+                linear.weight.data /= torch.from_numpy(size.ravel())
+            else:
+                _fit(module.eval(), features, lengths)
         values = _outputs(module, features)
         if not np.isfinite(values).all():
             raise InvalidParameterError(
@@ -260,6 +263,7 @@ def fitted_utilities(
             )
         factor = 1.0 / max(float(np.abs(values).max()), 1e-12)
         limits = Range(float(values.min()), float(values.max())).scaled(factor)
+        steps = len(features)
         frozen[name] = FrozenUtility(each, space, module, factor, limits, episodes, steps)
     return frozen
 
@@ -271,18 +275,15 @@ def _outputs(module: Any, features: AnyArray) -> AnyArray:
         return np.asarray(module(torch.from_numpy(features)).reshape(-1).numpy(), np.float64)
 
 
-def _fit(
-    module: Any, features: AnyArray, lengths: tuple[list[int], list[int]], iterations: int
-) -> None:
+def _fit(module: Any, features: AnyArray, lengths: tuple[list[int], list[int]]) -> None:
     """Fit a module to the features of all steps of episodes of these lengths, in order."""
     import torch
 
     decisions, n_agent = np.concatenate(lengths), len(lengths[0])
     episode = torch.from_numpy(np.repeat(np.arange(len(decisions)), decisions))
     steps = torch.from_numpy(features)
-    optimiser: Any = torch.optim.LBFGS(
-        module.parameters(), max_iter=iterations, line_search_fn="strong_wolfe"
-    )
+    parameters = module.parameters()
+    optimiser: Any = torch.optim.LBFGS(parameters, max_iter=100, line_search_fn="strong_wolfe")
 
     def loss() -> Any:
         optimiser.zero_grad()
@@ -292,7 +293,8 @@ def _fit(
         # One more episode of the reference with the maximum return.
         others = torch.cat([others, returns.max().clamp(min=0.0).reshape(1)])
         soft = torch.logsumexp(others, 0) - math.log(len(others))
-        out: Any = soft - mine.mean() + _PENALTY * returns.var() / n_agent
+        squares = paid.square().sum() / len(returns)
+        out: Any = soft - mine.mean() + _PENALTY * squares / n_agent
         out.backward()
         return out
 
