@@ -78,7 +78,8 @@ def test_most_of_what_the_true_utility_explains_is_learnt(slip: float, state: An
 
 
 def test_both_guaranteed_ends_are_of_the_learnt_utility() -> None:
-    result = measured(going, LearntUtility(), state="observation", budget=2000, guarantee=True)
+    options = {"state": "observation", "budget": 2000, "guarantee": True}
+    result = measured(going, LearntUtility(), env=Cells(0.1), **options)
     assert result.guaranteed is not None and not result.rests_on_assumption
     assert result.guaranteed[0] <= result.value <= result.guaranteed[1] < result.maximum
 
