@@ -112,9 +112,13 @@ def measure_simulator(o: _SimulatorOptions, tell: Tell) -> Outcome:
         more: dict[str, Any] = {"tables": tables, "text": text}
         more |= {"command": "goalmeter meg simulator"} | page_of(part_of([measurement]))
         return write_outcome(out, result=json, **more)
-    note = "interrupted; this is the estimate so far, and nothing is stored" * is_interrupted
+    note = "interrupted; this is the estimate so far, and nothing is stored"
     return Outcome(
-        tables=tables, json=json, text=text, incomplete=note, is_interrupted=is_interrupted
+        tables=tables,
+        json=json,
+        text=text,
+        incomplete=note if is_interrupted else "",
+        is_interrupted=is_interrupted,
     )
 
 

@@ -198,8 +198,13 @@ def from_simulator(
 
 # --- One measurement ------------------------------------------------------------------------------
 # What is known of every utility before there is an estimate.
-_NOTHING: dict[str, Any] = {"value": 0.0, "interval": None, "rationality": 0.0, "estimated": False}
-_NOTHING |= {"method": "none: interrupted before there was an estimate"}
+_NOTHING: dict[str, Any] = {
+    "value": 0.0,
+    "interval": None,
+    "rationality": 0.0,
+    "method": "none: interrupted before there was an estimate",
+    "estimated": False,
+}
 # Share of the steps for the agent where states are not counted; further steps for a guarantee where
 # they are counted in episodes, as a share of the budget.
 _AGENT_SHARE, _FREE_SHARE = 0.35, 0.3
@@ -281,11 +286,9 @@ class _SimulatorMeasurement:
     ) -> dict[str, SimulatorResult]:
         simulator, episodes, agent = self.simulator, collection.episodes, collection.agent()
         if simulator.why_not:
-            rests = "; the interval assumes that state= distinguishes all states"
-            self.notes.append(
-                f"steps are counted in episodes only: {simulator.why_not}"
-                f"{rests * simulator.names_given}"
-            )
+            self.notes.append(f"steps are counted in episodes only: {simulator.why_not}")
+            if simulator.names_given:
+                self.notes.append("the interval assumes that state= distinguishes all states")
         each = np.eye(len(self.names))
         directions = dict(zip(self.names, each[..., None], strict=True))
         if combined:
@@ -432,7 +435,7 @@ class _SimulatorMeasurement:
                 binding = {"lower": ends.low_by, "upper": ends.high_by}
                 each |= {"guaranteed": ends[:2], "binding": binding}
                 each["rests_on_assumption"] = known.assumed
-                notes += [known.in_words()] * known.assumed
+                notes += [known.in_words()] if known.assumed else []
             if fit is not None:
                 agent, reference = fit.episodes
                 notes.append(

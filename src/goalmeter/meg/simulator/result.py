@@ -157,7 +157,8 @@ class SimulatorResult(JsonFields):
         # A degenerate interval determines both ends.
         if high - low <= 1e-3 * low or high <= 0:
             return ()
-        return ("lower",) * bool(low <= 0) + ("upper",) * bool(high >= most)
+        vacuous = {"lower": low <= 0, "upper": high >= most}
+        return tuple(end for end, holds in vacuous.items() if holds)
 
     def ends_in_words(
         self, number: Callable[[float], str], ends: tuple[float, float] | None = None

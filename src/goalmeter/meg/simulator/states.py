@@ -194,7 +194,8 @@ def saver_of(env: Any) -> Saver | None:
     module = type(bare).__module__
     if module.startswith("goalmeter.gridworld"):
         # Only one of the rewards reads the number of steps.
-        return _GridWorlds("world", "state", *["_steps"] * (bare._reward == "minigrid"))
+        steps = ["_steps"] if bare._reward == "minigrid" else []
+        return _GridWorlds("world", "state", *steps)
     if module.startswith("gymnasium.envs.toy_text") and hasattr(bare, "P"):
         saver = _ToyText("s", "fickle_step")
         saver.one_start = np.count_nonzero(bare.initial_state_distrib) == 1
@@ -233,7 +234,8 @@ class States:
             )
         self._state, self.saver = state, saver_of(env)
         self.named = state is not None or self.saver is not None
-        reasons = [_UNDECLARED] * (chance == UNDECLARED) + [_UNNAMED] * (not self.named)
+        reasons = [_UNDECLARED] if chance == UNDECLARED else []
+        reasons += [] if self.named else [_UNNAMED]
         # Copies are slow and serve only to draw steps.
         if not reasons and self.saver is None:
             reasons += _why_not_copied(env)
