@@ -64,7 +64,6 @@ NOT_RUN = {
     "docs/notes/representation.md: the walks and the use of the map take some minutes on two idle "
     "cores; `docs/results/believed-world.json` has its output",
     "docs/notes/organisms.md: benchmarks/organism_lessons.py draws all lessons again, some minutes",
-    "docs/extending.md: a drawing",
     "docs/cards.md: needs cards",
     "docs/cards.md: takes minutes",
     "docs/cards.md: a workflow of GitHub",
@@ -224,7 +223,7 @@ def command_lines() -> Iterator[tuple[Block, str, str]]:
         if not is_commands(block):
             continue
         assigned = dict(re.findall(r'^(\w+)="(.*)"$', block.text, flags=re.MULTILINE))
-        for line in block.text.splitlines():
+        for line in block.text.replace("\\\n", " ").splitlines():
             if line.startswith("goalmeter "):
                 for name, value in assigned.items():
                     line = line.replace(f"${name}", value)

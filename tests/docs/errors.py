@@ -151,7 +151,7 @@ def entry(case: Case) -> str:
 HEAD = """# Errors
 
 The most common errors and open results: symptom, cause, fix. Search for the words of your message.
-Every message below is what the shown command or expression ends in. The exit status of a command is
+Each example ends with the message that the command or expression prints. The exit status of a command is
 0 if it succeeded, 2 after invalid input, 3 if a part failed, 4 if a requirement on a card is not
 met, and 1 after an internal error (please report it).
 
