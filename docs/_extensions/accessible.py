@@ -1,4 +1,4 @@
-"""Repairs of the theme's pages, so that keyboards and screen readers can use all of them."""
+"""Repairs of the written pages, so that everybody can read and use all of them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ _REPAIRS = (
     ('<div class="table-wrapper', '<div tabindex="0" class="table-wrapper'),
     ('<div id="search-results">', '<h1>Search</h1>\n<div id="search-results">'),
 )
+# A word of code that fits every line, such as an option, and does not break at its hyphens.
+_WORD = re.compile(r'<span class="pre">(?=[^<]{1,24}</span>)')
 # Parameters on lines of their own, which Sphinx writes as a list of descriptions without terms.
 _PARAMETERS = re.compile(r'<dl>\n((?:<dd><em class="sig-param">.*</dd>\n)+)</dl>')
 
@@ -25,6 +27,7 @@ def repaired(text: str) -> str:
     for theirs, ours in _REPAIRS:
         if ours not in text:  # a page that is not built again was repaired before
             text = text.replace(theirs, ours)
+    text = _WORD.sub('<span class="pre whole">', text)
     return _PARAMETERS.sub(_as_lines, text)
 
 

@@ -53,6 +53,8 @@ def test_a_name_is_described_in_one_package() -> None:
 
 def test_a_page_is_repaired_once() -> None:
     text = '<p class="caption" role="heading">Start</p><pre>1</pre><dl>\n<dt>a</dt></dl>'
+    text += f'<span class="pre">--unknown</span> <span class="pre">{"long" * 7}</span>'
     once = accessible.repaired(text)
+    assert '<span class="pre whole">--unknown' in once and '<span class="pre">longlong' in once
     assert 'aria-level="2"' in once and '<pre tabindex="0">' in once and "<dl>" in once
     assert accessible.repaired(once) == once
