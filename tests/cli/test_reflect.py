@@ -49,7 +49,7 @@ def test_trials_that_all_fail_have_a_status_and_cannot_steer(run: Run, agents: P
         ),
         (["reflect", "naive", "--environment", "x"], "unknown environment 'x'"),
         (["reflect", "naive", "--out", "."], ". holds 'mine.py' and no run.json"),
-        (["report", "."], ". is no run: it has no run.json"),
+        (["report", "."], ". is not a run: it has no run.json"),
         (["replicate", "meg-cliffworld", "--agents", "all"], "meg-cliffworld has no option --agen"),
     ],
 )

@@ -48,7 +48,7 @@ def test_the_commands(run: Callable[..., Any], tmp_path: Path) -> None:
     assert "1 run" not in run("runs", tmp_path).err
     nothing = run("status", tmp_path)
     assert nothing.status == 2 and nothing.out == ""
-    assert nothing.err == f"goalmeter: {tmp_path} is no run, and holds 1 of them, such as run\n"
+    assert nothing.err == f"goalmeter: {tmp_path} is not a run, and holds 1 of them, such as run\n"
     assert run("status", tmp_path, tmp_path / "run").status == 3
     assert run("runs", tmp_path / "none").status == 2
 

@@ -43,7 +43,7 @@ def test_what_is_refused(runs: list[Path], tmp_path: Path, monkeypatch: pytest.M
     out = tmp_path / "page.html"
     with pytest.raises(InvalidParameterError, match="is given twice; give each run once"):
         report_runs([runs[0], runs[0].parent / ".." / runs[0].parent.name / "plain"], out)
-    with pytest.raises(InvalidFileError, match=r"is no run: it has no run\.json"):
+    with pytest.raises(InvalidFileError, match=r"is not a run: it has no run\.json"):
         report_runs([tmp_path], out)
     measure("naive", 9, 1, out=tmp_path / "part")
     (tmp_path / "part" / "trials.jsonl").write_text("")

@@ -151,9 +151,9 @@ def entry(case: Case) -> str:
 HEAD = """# Errors
 
 The most common errors and open results: symptom, cause, fix. Search for the words of your message.
-Each example ends with the message that the command or expression prints. The exit status of a command is
-0 if it succeeded, 2 after invalid input, 3 if a part failed, 4 if a requirement on a card is not
-met, and 1 after an internal error (please report it).
+Each example ends with the message that the command or expression prints. The exit status of a
+command is 0 if it succeeded, 2 after invalid input, 3 if a part failed, 4 if a requirement on a
+card is not met, and 1 after an internal error (please report it).
 
 If there is no message, but no interval either, or a value that is not certified, see
 [open and surprising results](#open-and-surprising-results).

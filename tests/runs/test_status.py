@@ -122,13 +122,13 @@ def test_folders_that_are_no_run_say_so_in_a_sentence(tmp_path: Path) -> None:
     )
     (tmp_path / "empty").mkdir()
     assert sentence(tmp_path / "empty").endswith(
-        "is empty, so it is no run; expected a folder that --out made"
+        "is empty, so it is not a run; expected a folder that --out made"
     )
     carry_out(study(), out=tmp_path / "runs" / "one")
-    assert sentence(tmp_path / "runs").endswith("is no run, and holds 1 of them, such as one")
+    assert sentence(tmp_path / "runs").endswith("is not a run, and holds 1 of them, such as one")
     (tmp_path / "foreign").mkdir()
     (tmp_path / "foreign" / "thesis.tex").touch()
-    assert "is no run: it has no run.json" in sentence(tmp_path / "foreign")
+    assert "is not a run: it has no run.json" in sentence(tmp_path / "foreign")
     (tmp_path / "foreign" / "run.json").write_text("{")
     assert "run.json is no JSON" in sentence(tmp_path / "foreign")
     trials = tmp_path / "runs" / "one" / "trials.jsonl"

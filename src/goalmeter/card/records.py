@@ -181,7 +181,7 @@ def _read_json(path: str | Path, name: str) -> Any:
         return json.loads(read_bytes(file, _MOST_BYTES))
     except FileNotFoundError:
         raise InvalidFileError(
-            f"{path} is no card: there is no {file.name}; expected a directory that goalmeter "
+            f"{path} is not a card: there is no {file.name}; expected a directory that goalmeter "
             f"measure --out wrote"
         ) from None
     except (OSError, ValueError, RecursionError) as cause:

@@ -76,7 +76,7 @@ def read_about(path: Path) -> dict[str, Any]:
         data = read_bytes(path, _MOST_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         raise InvalidFileError(
-            f"{path.parent} is no run: it has no {RUN}; expected a folder that --out made"
+            f"{path.parent} is not a run: it has no {RUN}; expected a folder that --out made"
         ) from None
     except OSError as cause:
         raise InvalidFileError(f"{path} cannot be read: {cause}") from cause

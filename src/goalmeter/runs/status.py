@@ -195,9 +195,9 @@ def _unreadable(folder: Path, cause: InvalidFileError) -> str:
     if folder.is_dir() and not (folder / RUN).exists():
         entries = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
         if not entries:
-            return f"{folder} is empty, so it is no run; expected a folder that --out made"
+            return f"{folder} is empty, so it is not a run; expected a folder that --out made"
         if below := [path.name for path in entries if (path / RUN).exists()]:
-            return f"{folder} is no run, and holds {len(below)} of them, such as {below[0]}"
+            return f"{folder} is not a run, and holds {len(below)} of them, such as {below[0]}"
     return str(cause)
 
 

@@ -173,7 +173,7 @@ def _refuse_foreign(folder: Path, elsewhere: str) -> None:
     # Looked for last, as another command may begin the same run meanwhile.
     if foreign and not (folder / RUN).exists():
         raise InvalidFileError(
-            f"{folder} holds {foreign[0]!r} and no {RUN}, so it is no run; {elsewhere}"
+            f"{folder} holds {foreign[0]!r} and no {RUN}, so it is not a run; {elsewhere}"
         )
 
 
