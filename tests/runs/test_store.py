@@ -90,7 +90,7 @@ def test_a_run_grows_by_seeds_and_keeps_those_it_had(tmp_path: Path) -> None:
 
 def test_folders_that_hold_something_else_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("")
-    with pytest.raises(InvalidFileError, match=r"holds 'thesis.tex' and no run.json, so it is not "):
+    with pytest.raises(InvalidFileError, match=r"holds 'thesis.tex' and no run.json, so it is not"):
         fill(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
     with pytest.raises(InvalidFileError, match=r"thesis\.tex is a file; choose another folder"):
