@@ -58,3 +58,10 @@ def test_a_page_is_repaired_once() -> None:
     assert '<span class="pre whole">--unknown' in once and '<span class="pre">longlong' in once
     assert 'aria-level="2"' in once and '<pre tabindex="0">' in once and "<dl>" in once
     assert accessible.repaired(once) == once
+
+
+def test_a_generated_table_has_its_title_as_caption() -> None:
+    table = '<!-- table: All agents -->\n<div class="table-wrapper">\n<table>\n<thead>'
+    once = accessible.repaired(table)
+    assert once.endswith("<table>\n<caption>All agents</caption>\n<thead>")
+    assert accessible.repaired(once) == once
