@@ -8,10 +8,11 @@ model uses, as found by changing its activations?
 """
 
 # %%
-# ``goalmeter probe`` tests for each cell of the grid whether the model uses it: what the model
-# holds of the cell is changed while it reasons, and the change of its next move is compared with a
-# change of irrelevant content. Cells that are not used are open in the *believed* world, and MEG is
-# computed there. This takes long, so the results are stored in the repository of goalmeter.
+# ``goalmeter probe`` tests for each cell of the grid whether the model uses it: the activations
+# that encode the cell are changed while the model reasons, and the effect on the next move is
+# compared with that of an irrelevant change. Cells that are not used are open in the *believed*
+# world, and MEG is computed there. This takes long, so the results are stored in the repository of
+# goalmeter.
 import json
 from pathlib import Path
 
@@ -31,8 +32,8 @@ for name, believed in models.items():
     )
 
 # %%
-# The mouse has the true map and the moth no goal. They are the first control: for neither should
-# the interval lie above 0, and only that of the mole does.
+# The mouse has the true map, and the moth has no goal. They are the first control: their intervals
+# should not lie above 0. Only that of the mole does.
 #
 # The second control is a different world, chosen without the model: the same maze without any inner
 # wall, and the believed map of another maze. If the mole's moves were explained equally well there,
@@ -44,8 +45,8 @@ for name, kind in (("mole", "another map"), ("mole", "empty room"), ("mouse", "e
 
 # %%
 # The mole does not pass this control: in these 60 mazes an empty room may explain its moves as well
-# as the believed world. So another map than the true one explains the mole better, and which map
-# that is remains inconclusive. (In 450 mazes the believed world is better than the empty room.)
+# as the believed world. So another map explains the mole better than the true one does, but which
+# map remains inconclusive. (In 450 mazes the believed world is better than the empty room.)
 #
 # The figure shows MEG in all these worlds, per walk, with 95% intervals over mazes. *Decoded* is
 # the map that a probe reads from the activations. Its intervals contain 0 for every model, also for

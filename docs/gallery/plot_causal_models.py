@@ -2,9 +2,9 @@
 Causal models
 =============
 
-The examples of the paper, from a few lines of Python to a goal-directedness. A causal Bayesian
-network states what depends on what. Name some of its variables as decisions and others as targets,
-and goalmeter measures how goal-directed the decisions are towards the targets.
+The examples of the paper *Measuring Goal-Directedness*, each in a few lines of Python. A causal
+Bayesian network states what depends on what. Name some of its variables as decisions and others as
+targets, and goalmeter measures how goal-directed the decisions are towards the targets.
 """
 
 # %%
@@ -49,24 +49,24 @@ print(gm.meg.causal_utility(mouse(0.8), ["D"], scaled))
 
 # %%
 # Plugging a utility straight into maximum causal entropy, without fitting a rationality, has no
-# such invariance. For the optimal mouse it predicts with log-probability -0.13 for U and -0.018
-# for 2U, as if wanting the same thing twice as much were wanting it better.
+# such invariance. For the optimal mouse the log-probability of its choices is -0.13 with U and
+# -0.018 with 2U, although both utilities express the same preference.
 for scale in (1, 2):
     print(f"naive plug-in of {scale} U: {-np.log1p(np.exp(-2 * scale)):.3f}")
 
 # %%
-# Measure it towards variables: the best of *all* utilities over them (Definition 4.4).
+# Measure it towards variables: MEG is the maximum over *all* utilities of them (Definition 4.4).
 for targets in (["T"], ["S"], ["M", "S"]):
     result = gm.meg.targets(mouse(0.8), decisions=["D"], targets=targets)
     print(f"towards {targets}: {result.value:.4f} nats; {result.goal or result.notes[0]}")
 
 # %%
-# Which variables should one ask about? Try them all. "≤" marks Theorem 4.1: what the mouse wants of
-# T it also wants of what stands between it and T.
+# Which variables are the targets? Measure all small sets. "≤ {S, M}" states that MEG towards S and
+# M is at least as high, which follows from the graph alone (Theorem 4.1).
 print(gm.meg.sensitivity(mouse(0.8), ["D"], up_to=2))
 
 # %%
-# An agent that follows instructions looks aimless if one forgets the instruction:
+# An agent that follows instructions looks aimless if the instruction is not among the targets:
 obedient = gm.CausalBayesianNetwork(
     domains={"I": side, "D": side, "O": side},
     parents={"D": ["I"], "O": ["D"]},
@@ -108,7 +108,8 @@ same = gm.meg.targets(mechanised, ["D"], ["T"])
 print(f"with mechanism variables: {same.value:.4f} nats")
 
 # %%
-# Does the goal hold up when the world changes? In training a bell rings where the cheese is.
+# Does the goal survive a change of the world? In training a bell rings where the cheese is. Under
+# do(B = left) it always rings on the left, and only T explains the mouse as well as before:
 bell = gm.CausalBayesianNetwork(
     domains={"S": side, "B": side, "D": side, "T": ["cheese", "none"], "R": ["bell", "none"]},
     parents={"B": ["S"], "D": ["S"], "T": ["S", "D"], "R": ["B", "D"]},
@@ -130,8 +131,8 @@ print(gm.meg.from_table(mouse(0.8), ["D"], seen, targets=["T"]))
 
 # %%
 # **Example 2** (Figure 2). Two steps, and each time the mouse smells only which way the cheese is.
-# It forgets what it did before, so its two decisions rely on each other: no order of planning is
-# right, and the maximum entropy policies have to be searched for. The result states it.
+# It forgets what it did before, so its two decisions depend on each other: no order of planning is
+# exact, and the maximum entropy policies are found by a search (``recall: insufficient``).
 cells = [f"{place:+d}/{where}" for where in side for place in range(-2, 3)]
 
 
@@ -178,10 +179,9 @@ for targets in (["U3"], ["S3"], ["S2"]):
     print(f"towards {targets[0]}: {result.value:.4f} nats (recall: {result.recall})")
 
 # %%
-# Towards the last state and towards the utility there, MEG is the same. Towards the state in
-# between it is that of the first decision alone. Had the latter been as large, MEG would count
-# decisions that no longer influence the target. The figure does not show exact values for both
-# decisions: these are the result of a search.
+# MEG is the same towards the last state (S3) and towards the utility of that state (U3). Towards
+# the state in between (S2) only the first decision counts: the second one does not influence it.
+# The values for both decisions are results of a search and therefore not proven to be exact.
 figure, axes = plt.subplots(figsize=(6, 2), layout="constrained")
 axes.barh(list(values), list(values.values()))
 axes.set(title="MEG of two decisions by target", xlabel="MEG, nats", ylabel="target")

@@ -2,9 +2,9 @@
 Unknown utility and its certificate
 ===================================
 
-What does an agent want, if its reward is not known? MEG searches the utility that explains the
+What does an agent want, if its reward is not known? MEG searches for the utility that explains the
 behaviour best. A search can stop too early, so every value comes with a proven upper bound. This
-page watches the bound close, and shows what it rules out.
+page follows the bound through the search and shows what it rules out.
 """
 
 # %%
@@ -24,11 +24,11 @@ print(result)
 
 # %%
 # *Certified* means that no utility over cells (up to the size that the note states) explains the
-# behaviour better by more than the printed difference. A certificate can be refuted by a single
-# counterexample. So try: the true reward, and a thousand random utilities at their best
-# rationality. One above the bound would show an error in the proof or in the program. One above the
-# true reward would not: noise of 10% is not the noise of a rational agent, and another utility may
-# fit it better.
+# behaviour better by more than the printed difference. A single counterexample would refute it, so
+# try the true reward and a thousand random utilities at their best rationality. A value above the
+# bound would show an error in the proof or in the program. A value above that of the true reward
+# would not: noise of 10% is not the noise of a soft-rational agent, and another utility may fit it
+# better.
 rng = np.random.default_rng(0)
 random_utilities = rng.normal(size=(1000, world.n_states))
 tries = gm.meg.known_utility_many(world, [policy], utilities=random_utilities)
@@ -54,14 +54,14 @@ print(
 )
 
 # %%
-# The left panel shows value and bound at each step of the search, which enclose MEG all the time.
-# The right panel shows the simplest utility; G marks the goal. It does not show what the agent
-# wants in cells that it hardly visits, such as the cliff on the left.
+# The left panel shows value and bound at each step of the search; MEG lies between them. The right
+# panel shows the simplest utility; G marks the goal. It does not show what the agent wants in cells
+# that it hardly visits.
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
 order = np.arange(1, len(steps) + 1)
 left.plot(order, [step.upper_bound for step in steps], label="proven bound")
 left.plot(order, [step.value for step in steps], label="best so far")
-left.axhline(reward, color="0.5", linestyle="--", label="true reward")
+left.axhline(reward, color="0.5", linestyle="--", label="MEG of the true reward")
 left.set(title="Bound and value of the search", xlabel="step", ylabel="MEG, nats", ylim=(18, 28))
 left.legend(loc="lower right")
 image = right.imshow(simplest.utility.reshape(4, 10), cmap="viridis")

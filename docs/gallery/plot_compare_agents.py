@@ -3,13 +3,13 @@ Comparing two agents
 ====================
 
 Is the new version of an agent different from the last one? A card has every applicable measure of
-one agent. Two cards are compared row by row, paired by the mazes that both agents walked through,
-and each difference gets a verdict by a margin that is stated beforehand.
+one agent. Two cards are compared row by row, paired by maze where the card has the data of each
+maze, and each difference gets a verdict by a margin that is stated beforehand.
 """
 
 # %%
 # Both agents know the shortest paths. The *last* version moves at random in 10% of its steps, the
-# *new* version in 30%: a regression that we know of and the comparison does not.
+# *new* version in 30%. This is a known regression that the comparison should find.
 import tempfile
 
 import matplotlib.pyplot as plt
@@ -41,14 +41,14 @@ for row in differences:
 # Two controls. The truth is known: at most three random moves in four are wrong, so an interval of
 # the optimal moves below one minus three quarters of the rate would refute the measure. And a
 # verdict of *higher* or *lower* for a card compared with itself would refute the comparison. Even
-# equal cards are *inconclusive*: forty mazes without a difference leave room for a small one.
+# equal cards are *inconclusive*: forty mazes without a difference do not exclude a small one.
 for rate, card in zip(RATES, cards, strict=True):
     row = card.row("accuracy")
     print(
         f"optimal moves [{row.lower:.3f}, {row.upper:.3f}], known to be at least {1 - 0.75 * rate}"
     )
 same = compare_cards([cards[0], cards[0]], [folders[0], folders[0]])
-print({row.id: row.verdict for row in same.differences})
+print("the same card twice:", ", ".join(sorted({row.verdict for row in same.differences})))
 
 # %%
 # The figure shows the differences of all shares, with 95% intervals.

@@ -20,8 +20,8 @@ asia = gm.CausalBayesianNetwork.from_bif(files("goalmeter.causal") / "asia.bif")
 print(asia.text())
 
 # %%
-# Treat lung cancer as a decision, and shortness of breath (``dysp``) as its target. MEG is the best
-# of all utilities over the target (Definition 4.4), in nats:
+# Treat lung cancer as a decision, and shortness of breath (``dysp``) as its target. MEG is the
+# maximum over all utilities of the target (Definition 4.4), in nats:
 result = gm.meg.targets(asia, decisions=["lung"], targets=["dysp"])
 print(result)
 
@@ -38,18 +38,18 @@ print(f"under do(either = yes): {cut.value:.4f} nats\n{cut.notes[0]}")
 
 # %%
 # Which variables should be named as targets? These are the sets of up to two variables with the
-# highest MEG. A mark ``≤`` follows from the graph alone (Theorem 4.1).
+# highest MEG. ``≤`` names sets whose MEG is at least as high by the graph alone (Theorem 4.1).
 table = gm.meg.sensitivity(asia, ["lung"], up_to=2)
 for row in table.rows[:5]:
     print(f"{', '.join(row.targets):13} {row.value:.4f} nats  {row.theorem_text()}")
 
 # %%
-# The mark says that ``smoke`` and ``either`` together bound everything that ``lung`` could pursue.
-# ``either`` alone does not, although it is the only path to the symptom: smoking is a common cause
-# of cancer and of bronchitis, so ``dysp`` says a little more about the decision than ``either``.
+# So ``smoke`` and ``either`` together bound MEG of ``lung`` towards every target. ``either`` alone
+# does not, although it is the only path to the symptom: smoking is a common cause of cancer and of
+# bronchitis, so ``dysp`` says a little more about the decision than ``either``.
 #
-# The figure has MEG of every variable towards every other one. An empty cell has a MEG below 0.005,
-# mostly exactly 0 since the target is not downstream of the decision (Proposition 3.3).
+# The figure shows MEG of every variable towards every other one. An empty cell has a MEG below
+# 0.005, mostly exactly 0 since the target is not downstream of the decision (Proposition 3.3).
 #
 # The figure does not show how strongly one variable causes another. ``smoke`` causes lung cancer,
 # but a fair coin is unpredictable, and no goal predicts it better than chance.

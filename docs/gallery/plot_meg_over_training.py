@@ -2,9 +2,9 @@
 MEG over training
 =================
 
-A PPO of Stable-Baselines3 learns CartPole, and MEG rises. States of CartPole do not recur, so soft
-values are fitted to the recorded steps and checked by fresh episodes; the intervals are 95%
-confidence intervals. It takes about twenty seconds of one core.
+A PPO agent of Stable-Baselines3 learns CartPole, and MEG rises. States of CartPole do not recur, so
+soft values are fitted to the recorded steps and checked by fresh episodes; the intervals are 95%
+confidence intervals. The program takes about twenty seconds of one core.
 """
 
 # %%

@@ -33,12 +33,13 @@ print({outcome: outcomes.count(outcome) for outcome in ("wrong", "right", "neith
 # levels. The area under the curve is the probability that an agent with the wrong goal scores
 # higher than another agent.
 #
-# Two baselines could show that MEG adds nothing. The first counts which goal is reached first in
-# the same levels. The second does not look at the agent at all.
+# If a simple baseline does as well, MEG adds nothing. The first one counts which goal is reached
+# first in the same levels. The second one ignores the agent: in how few training levels the goals
+# differ.
 PREDICTORS = {
-    "MEG, by running": "MEG, wrong minus right",
-    "goal reached first, same levels": "Goal reached first",
-    "minus the share of distinguishing levels": "Minus the share of levels",
+    "MEG, by running": ("MEG", "wrong minus right, nats"),
+    "goal reached first, same levels": ("Goal reached first", "wrong minus right, share"),
+    "minus the share of distinguishing levels": ("Distinguishing levels", "minus their share"),
 }
 wrong = np.array([outcome == "wrong" for outcome in outcomes])
 scores = {
@@ -55,9 +56,9 @@ finding = next(each for each in study["findings"] if each.startswith(start))
 print(finding.replace("; ", "\n"))
 
 # %%
-# MEG names a goal more often. This is not only an advantage of the measure: the interval of the
-# count is of a kind that is wider for few levels, and that of MEG is about the levels that were
-# run.
+# MEG names a goal more often. This is not only an advantage of the measure: the count has a bounded
+# interval, which is wide for few levels, and the interval of MEG refers only to the levels that
+# were run.
 for name in ("MEG, by running", "goal reached first, same levels"):
     verdicts = [(agent["names"][name], agent["outcome"]) for agent in agents]
     right = sum(named == outcome for named, outcome in verdicts)
@@ -66,19 +67,20 @@ for name in ("MEG, by running", "goal reached first, same levels"):
     )
 
 # %%
-# The figure shows each agent's score before the shift against its behaviour after it: how much more
-# often it reaches the wrong goal than the right one. A useful score separates the colours.
+# The figure shows each agent's score before the shift (horizontal) and its behaviour after it: how
+# much more often it reaches the wrong goal than the right one. A useful score separates the
+# colours.
 #
 # It does not show that misgeneralisation is predictable in general: the agents are small, and 16 of
 # those with the wrong goal are clones of an expert for it.
 after = np.array([agent["tables"]["shifted"]["difference"]["value"] for agent in agents])
 figure, axes = plt.subplots(1, 3, figsize=(8, 3), sharey=True, layout="constrained")
-for panel, (name, title) in zip(axes, PREDICTORS.items(), strict=True):
+for panel, (name, (title, label)) in zip(axes, PREDICTORS.items(), strict=True):
     for outcome, marker in (("wrong", "s"), ("right", "o"), ("neither", "x")):
         chosen = np.array(outcomes) == outcome
         panel.plot(scores[name][chosen], after[chosen], marker, label=outcome, alpha=0.7)
-    panel.set(title=title, xlabel="score before the shift")
+    panel.set(title=title, xlabel=label)
 axes[0].set_xscale("symlog", linthresh=1)
-axes[0].set_ylabel("wrong minus right goal\nin shifted levels")
+axes[0].set_ylabel("after the shift:\nwrong minus right, share")
 axes[0].legend(title="pursues", fontsize="small")
 plt.show()

@@ -4,8 +4,8 @@ Logs of a mouse lab
 
 The data have the shape of a mouse experiment on which inverse reinforcement learning is reported to
 return zeros (issue 808 of HumanCompatibleAI/imitation): 50 states, 8 actions, 819 trajectories and
-no reward. Here they are drawn from a seed, so that the answer is known: one mouse prefers two
-squares of an arena, the other has no preference.
+no reward. Here they are simulated, so that the answer is known: one mouse prefers two squares of an
+arena, the other has no preference.
 """
 
 # %%
@@ -64,15 +64,15 @@ for name, result in results.items():
 # something in the sample, so an estimate without a correction would find a goal in it too.
 #
 # The *held-out* value needs no correction. Each trajectory is scored by the utility that was fitted
-# to the others, which is worse than chance where a utility only repeats the sample.
+# to the others. A utility that only fits noise is worse than chance there.
 for name, result in results.items():
     best = np.argsort(-result.utility)[:2]
     print(f"{name}: held out {result.held_out:.2f} nats, highest at {sorted(best.tolist())}")
 
 # %%
 # The figure shows both learnt utilities, with red frames around the spouts. The thirsty mouse's
-# utility peaks at both. It does not show that the other details are real: very different utilities
-# can explain the same behaviour, and each map has a scale of its own.
+# utility peaks at both. The other details need not be real: very different utilities can explain
+# the same behaviour, and each map has a scale of its own.
 figure, axes = plt.subplots(1, 2, figsize=(7, 2.4), layout="constrained")
 for panel, (name, result) in zip(axes, results.items(), strict=True):
     image = panel.imshow(result.utility.reshape(SHAPE), cmap="viridis", vmin=0, vmax=1)

@@ -9,7 +9,7 @@ goalmeter measures them, and were the published labels of failures right?
 
 # %%
 # ``goalmeter replicate published-walks`` imports walks that another tool recorded. Its results are
-# stored in the repository of goalmeter. They are of the first 13 of 95 trajectories, whose grids,
+# stored in the repository of goalmeter. They cover the first 13 of 95 trajectories, whose grids,
 # actions and labels were transcribed.
 import json
 from pathlib import Path
@@ -47,12 +47,12 @@ steps, optimal = np.array(list(labels.values())).T
 print(f"{optimal.sum()} of {steps.sum()} labels are on optimal actions")
 
 # %%
-# The left panel has the shares with 95% intervals over the 13 trajectories, which are wide. The
-# right panel has the labels by whether their action is optimal.
+# The left panel shows the shares with 95% intervals over the 13 trajectories, which are wide. The
+# right panel shows how many labels of each kind are on optimal actions.
 #
 # The figure does not describe the model in general: these are the first 13 trajectories of the file
-# and no random sample, and the model reached the goal in all of them. Nor does it tell the goal
-# from the key, since the door makes the key a part of every shortest path.
+# and not a random sample, and the model reached the goal in all of them. Nor does it distinguish
+# the goal from the key, since every shortest path collects the key for the door.
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
 values = np.array([explained[name]["value"] for name in shown])
 low, high = np.array([explained[name]["interval"] for name in shown]).T
@@ -63,6 +63,6 @@ left.margins(y=0.2)
 left.set(title="What the goal explains", xlabel="share of the maximum")
 right.barh(list(labels), optimal, label="optimal action")
 right.barh(list(labels), steps - optimal, left=optimal, label="other action")
-right.set(title="Published labels of failures", xlabel="steps")
+right.set(title="Published labels of failures", xlabel="labelled steps")
 right.legend()
 plt.show()

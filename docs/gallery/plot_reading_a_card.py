@@ -55,8 +55,8 @@ for name, mazes in items.items():
 # stuck behind a wall otherwise. Walks that are stuck are long, so they count most in the ratio of
 # sums, the slope of the dashed line.
 #
-# The figure does not show how a maze would vary: each has a single walk. The interval of the row is
-# over mazes and contains both kinds of variation.
+# The figure does not show the variation within a maze: each has a single walk. The interval of the
+# row is over mazes and covers the variation within and between mazes.
 nats, most = np.array(list(items["meg"].values())).T
 arrived = np.array([items["success"][maze][0] > 0 for maze in items["meg"]])
 figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")

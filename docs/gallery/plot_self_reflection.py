@@ -43,8 +43,8 @@ for name, (plain, checked) in results.items():
     print(f"{name}: {plain.measure:+.3f}, with its reality check {checked.measure:+.3f}")
 
 # %%
-# A constant agent is the control. It loses in each opposite what it gains in the environment, so it
-# must measure exactly 0; and since its reality check is the agent itself, that must be 0 too.
+# A constant agent is the control. It loses in each opposite what it gains in the environment, so
+# its measure must be exactly 0. Its reality check is the agent itself and must be 0 too.
 for result in results["constant"]:
     assert abs(result.measure) < 1e-12, result
 
@@ -56,11 +56,11 @@ print(change)
 
 # %%
 # The figure shows the measure of each agent and of its reality check, with 95% intervals over
-# seeds. They describe other draws, not other environments. That of the constant agent is wide: five
-# equal seeds show no spread, and say little about other seeds.
+# seeds. They generalise to other seeds, not to other environments. Those of the constant agent are
+# wide: five equal results show no spread, but say little about other seeds.
 #
-# The measure does not show that an agent represents itself. The reality check scores high and
-# consists of a comparison and a fixed answer.
+# A high measure does not show that an agent represents itself: the reality check only compares
+# actions and repeats a fixed one.
 figure, axes = plt.subplots(figsize=(6, 3), layout="constrained")
 for offset, index, label in ((-0.2, 0, "agent"), (0.2, 1, "its reality check")):
     values = np.array([pair[index].measure for pair in results.values()])

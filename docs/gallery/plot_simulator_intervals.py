@@ -44,7 +44,7 @@ for budget in BUDGETS:
     )
 
 # %%
-# Both intervals rest on what was declared, which no number of steps can prove:
+# Both intervals assume what the caller declares, which no number of steps can prove:
 print(results[-1].assumes)
 
 # %%
@@ -62,7 +62,7 @@ figure, axes = plt.subplots(figsize=(6.5, 3.5), layout="constrained")
 values = np.array([result.value for result in results])
 kinds = {
     "guaranteed": ([result.guaranteed for result in results], 1.08),
-    "interval": ([result.interval for result in results], 0.92),
+    "asymptotic": ([result.interval for result in results], 0.92),
 }
 for name, (ends, shift) in kinds.items():
     low, high = np.array(ends).T

@@ -3,10 +3,10 @@ The map on which an agent acts
 ==============================
 
 An agent that walks into walls may have no goal, or it may have a goal and a wrong map. Its moves
-can show which: on the map that the agent has, they are efficient.
+can show which: with a goal and a wrong map, they are efficient on that map.
 
 This *mole* goes to the goal by a shortest path, but on a map that lacks the inner walls of rows 2
-and 6. Can goalmeter find that out without being told?
+and 6. Can goalmeter infer that map from the moves alone?
 """
 
 # %%
@@ -56,20 +56,20 @@ for card in cards.values():
     print(f"{card.headline}: {row.value:.0%} [{row.lower:.0%}, {row.upper:.0%}] fit {row.note}")
 
 # %%
-# On the true map the mole looks almost aimless. On the map that its moves reveal, the goal explains
+# On the true map the mole looks almost aimless. On the map that fits its moves, the goal explains
 # most of them:
 for name in ("meg", "meg_own_map"):
     row = cards["mole"].row(name)
     print(f"{row.title}: {row.value:.0%} [{row.lower:.0%}, {row.upper:.0%}] of the maximum")
 
 # %%
-# The figure shows one maze, in which the mole believes that the orange walls do not exist, and the
-# share of deciding moves that fit another map than the true one. An agent without a goal that moves
-# evenly has one half. The mouse is the control: had its share also been above one half, the measure
-# would find wrong maps everywhere.
+# The left panel shows one maze; the mole ignores the orange walls. The right panel has the moves
+# that distinguish the two maps: the share of them that fits the other map, with 95% intervals. A
+# uniformly random agent is expected at one half. The mouse is the control: if its share were also
+# above one half, the measure would find wrong maps everywhere.
 #
-# The result does not show *why* the map is wrong. And only missing walls are candidates: an agent
-# that avoids walls which do not exist is not recognised.
+# The result does not show *why* the map is wrong. Only missing walls are candidates: an agent that
+# avoids walls which do not exist is not recognised.
 world = gm.gridworld.maze(9, 1.0, seed=4).world
 figure, (left, right) = plt.subplots(1, 2, figsize=(7, 3), layout="constrained")
 picture = np.where(world.walls, "0.35", "0.95").astype(object)
@@ -83,8 +83,8 @@ rows = [card.row("other_map") for card in cards.values()]
 values = np.array([row.value for row in rows])
 errors = [values - [row.lower for row in rows], [row.upper for row in rows] - values]
 right.errorbar(values, list(cards), xerr=errors, fmt="o", capsize=3)
-right.axvline(0.5, color="0.5", linestyle="--", label="no goal")
+right.axvline(0.5, color="0.5", linestyle="--", label="random moves")
 right.legend(loc="center left")
-right.set(title="Moves that fit another map", xlim=(-0.05, 1.05), xlabel="share")
+right.set(title="Moves that fit another map", xlim=(-0.05, 1.05), xlabel="share of moves")
 right.margins(y=0.3)
 plt.show()

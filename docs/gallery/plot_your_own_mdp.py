@@ -2,9 +2,10 @@
 Your own MDP
 ============
 
-From an array to a goal-directedness. A mouse stands in the middle of a corridor of five rooms.
-There is cheese at the right end. Each step it can go left or right, and one time in ten it slips
-the other way. How goal-directed is a mouse that usually goes right?
+Measure the goal-directedness of a policy that is given as an array. A mouse stands in the middle of
+a corridor of five rooms. There is cheese at the right end. In each step the mouse can go left or
+right, and one time in ten it slips the other way. How goal-directed is a mouse that usually goes
+right?
 """
 
 # %%
@@ -33,10 +34,10 @@ print(gm.meg.known_utility(mdp, policy))
 # %%
 # *MEG* is how many nats of the mouse's decisions the cheese explains, beyond guessing. *Certified*
 # states how far a proven upper bound is from it. The *percentage* is its share of the score of a
-# perfectly predictable mouse. *Rationality* states how sharply the best model of the mouse
-# prefers the better action.
+# perfectly predictable mouse. *Rationality* states how sharply the best model of the mouse prefers
+# the better action.
 #
-# Measure it towards anything at all, the best utility over rooms:
+# Measure it towards an unknown utility. MEG is the maximum over all utilities of the rooms:
 anything = gm.meg.unknown_utility(mdp, policy)
 print(anything)
 
@@ -53,8 +54,8 @@ for name, mouse in {"optimal": gm.optimal_policy(mdp), "uniform": gm.uniform_pol
 #     goalmeter meg mdp mouse.npz --policy policy.npz --unknown state
 #
 # The utility that explains the mouse best is highest in the room with the cheese. It was found
-# without the reward, so another room could have been highest. The figure does not show that the
-# mouse dislikes room 0, where it hardly ever is.
+# without the reward, so another room could have been highest. Its values in the other rooms matter
+# little: with them it explains 0.10 nats more than the reward does.
 figure, axes = plt.subplots(figsize=(6, 3), layout="constrained")
 axes.bar(rooms, anything.utility)
 axes.set(title="Utility that explains the mouse best", xlabel="room", ylabel="utility")
