@@ -4,15 +4,14 @@ The world that an agent believes in
 
 The *mole* is a small language model that was trained to plan on a map without some walls. Its moves
 are explained badly by the goal in the true world. Are they explained better in the world that the
-model uses, as found by changing its activations?
+model uses, as found by masking parts of its input?
 """
 
 # %%
-# ``goalmeter probe`` tests for each cell of the grid whether the model uses it: the activations
-# that encode the cell are changed while the model reasons, and the effect on the next move is
-# compared with that of an irrelevant change. Cells that are not used are open in the *believed*
-# world, and MEG is computed there. This takes long, so the results are stored in the repository of
-# goalmeter.
+# ``goalmeter probe`` tests for each cell of the grid whether the model uses it: attention to the
+# cell's tokens is masked while the model reasons, and the effect on the next move is compared with
+# that of masking another cell. Cells that are not used are open in the *believed* world, and MEG is
+# computed there. This takes long, so the results are stored in the repository of goalmeter.
 import json
 from pathlib import Path
 
