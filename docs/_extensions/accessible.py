@@ -21,9 +21,7 @@ _WORD = re.compile(r'<span class="pre">(?=[^<]{1,24}</span>)')
 # Parameters on lines of their own, which Sphinx writes as a list of descriptions without terms.
 _PARAMETERS = re.compile(r'<dl>\n((?:<dd><em class="sig-param">.*</dd>\n)+)</dl>')
 # The title of a generated table stands in the comment before it, by which the table is found again.
-_TITLED = re.compile(
-    r"<!-- table: (.+) -->\n<div [^>]*table-wrapper[^>]*>\n<table[^>]*>\n(?=<thead>)"
-)
+_TITLED = re.compile(r"<!-- table: (.+) -->\n(?=<div [^>]*table-wrapper)")
 
 
 def repaired(text: str) -> str:
@@ -32,7 +30,7 @@ def repaired(text: str) -> str:
         if ours not in text:  # a page that is not built again was repaired before
             text = text.replace(theirs, ours)
     text = _WORD.sub('<span class="pre whole">', text)
-    text = _TITLED.sub(r"\g<0><caption>\1</caption>\n", text)
+    text = _TITLED.sub(r'\g<0><p class="caption">\1</p>\n', text)
     return _PARAMETERS.sub(_as_lines, text)
 
 

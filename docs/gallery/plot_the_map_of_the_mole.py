@@ -83,7 +83,7 @@ rows = [card.row("other_map") for card in cards.values()]
 values = np.array([row.value for row in rows])
 errors = [values - [row.lower for row in rows], [row.upper for row in rows] - values]
 right.errorbar(values, list(cards), xerr=errors, fmt="o", capsize=3)
-right.axvline(0.5, color="0.5", linestyle="--", label="random moves")
+right.axvline(0.5, color="0.5", linestyle="--", label="random")
 right.legend(loc="center left")
 right.set(title="Moves that fit another map", xlim=(-0.05, 1.05), xlabel="share of moves")
 right.margins(y=0.3)
