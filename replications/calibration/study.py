@@ -346,7 +346,7 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
             "learnt": plain(utilities),
         }
     result["findings"] = findings
-    glossary, lists = navigation_page.GLOSSARY, {"What came of the aims": came_of_it}
+    glossary, lists = navigation_page.GLOSSARY, {"Results for each aim": came_of_it}
     return say.report(out, options, sections, result, findings, glossary, lists=lists)
 
 

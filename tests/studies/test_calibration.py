@@ -247,7 +247,7 @@ def test_the_command_writes_what_it_measured(small: None, tmp_path: Path) -> Non
     assert len(results["population"]["populations"][1]["agents"]) == FEW.agents
     by_caption = {table.caption: table for table in outcome.tables}
     assert len(by_caption) == len(outcome.tables) == 11 + 5
-    for caption in ("To tell goal-directed from aimless agents", "What is known"):
+    for caption in ("Distinguishing goal-directed from aimless agents", "What is known"):
         assert len(by_caption[caption].rows) == 4
     assert "<!-- table: What is known -->" in (tmp_path / "tables.md").read_text()
     report = (tmp_path / "report.html").read_text()
