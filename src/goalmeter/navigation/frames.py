@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -88,60 +87,49 @@ class Frames(JsonFields):
 def frames(trajectories: Sequence[Trajectory] | Observed, *, margin: float = MARGIN) -> Frames:
     """Compare every frame with the original."""
     seen = observed(trajectories)
-    names = dict.fromkeys(kind.transform for kind in seen.kinds)
-    means = {name: _means(seen, name) for name in names}
-    changed = [name for name in names if name is not None]
-    compared: dict[str, list[FrameComparison]] = {name: [] for name in changed}
-    for metric in METRICS:
-        parts = [_compare(metric, means[None], means[name], name, margin) for name in changed]
+    names = _frames_in(seen)
+    base, *changed = (_in_frame(seen, name) for name in (None, *names))
+    by_metric = []
+    for metric, column in METRICS.items():
+        parts = [_compare(metric, base.pairs(grids, column), margin) for grids in changed]
         published = holm([part.test.p_value for part in parts])
         equal = holm([part.equivalence.p_value for part in parts])
-        for name, part, p, q in zip(changed, parts, published, equal, strict=True):
-            compared[name].append(replace(part, test_corrected=p, equivalence_corrected=q))
-    return Frames(
-        margin,
-        tuple(
-            Frame(
-                name,
-                TRANSFORMS[name].isometry,
-                len(means[None].keys() & means[name].keys()),
-                tuple(comparisons),
-                *_agreements(seen, TRANSFORMS[name]),
-            )
-            for name, comparisons in compared.items()
-        ),
-    )
-
-
-def _means(seen: Observed, transform: str | None) -> dict[int, dict[str, float]]:
-    """Return the mean metrics of each grid in a frame."""
-    kinds = [number for number, kind in enumerate(seen.kinds) if kind.transform == transform]
-    of_frame = seen.where(np.isin(seen.kind, kinds))
-    grids = Grids(of_frame)
-    out: dict[int, dict[str, float]] = {grid: {} for grid in grids.numbers.tolist()}
-    for metric, column in METRICS.items():
-        means, counts = grids.means(getattr(of_frame, column), grids.cluster)
-        for row, mean in zip(out.values(), np.where(counts > 0, means, np.nan), strict=True):
-            row[metric] = mean
-    return out
-
-
-def _compare(
-    metric: str, base: dict[int, Any], changed: dict[int, Any], name: str, margin: float
-) -> FrameComparison:
-    pairs = sorted(base.keys() & changed.keys())
-    if not pairs:
-        raise InvalidTrajectoryError(
-            f"no grid in the frame {name!r} has walks in the original frame"
+        by_metric.append(
+            [
+                replace(part, test_corrected=p, equivalence_corrected=q)
+                for part, p, q in zip(parts, published, equal, strict=True)
+            ]
         )
-    before, after = (np.array([frame[pair][metric] for pair in pairs]) for frame in (base, changed))
-    known = ~np.isnan(before + after)
+    out = []
+    for name, grids, *comparisons in zip(names, changed, *by_metric, strict=True):
+        transform, pairs = TRANSFORMS[name], len(np.intersect1d(base.numbers, grids.numbers))
+        if not pairs:
+            raise InvalidTrajectoryError(
+                f"no grid in the frame {name!r} has walks in the original frame"
+            )
+        agreements = _agreements(seen, transform)
+        out.append(Frame(name, transform.isometry, pairs, tuple(comparisons), *agreements))
+    return Frames(margin, tuple(out))
+
+
+def _frames_in(seen: Observed) -> list[str]:
+    """Return the names of the changed frames."""
+    return list(dict.fromkeys(kind.transform for kind in seen.kinds if kind.transform))
+
+
+def _in_frame(seen: Observed, transform: str | None) -> Grids:
+    kinds = [number for number, kind in enumerate(seen.kinds) if kind.transform == transform]
+    return Grids(seen.where(np.isin(seen.kind, kinds)))
+
+
+def _compare(metric: str, pairs: FloatArray, margin: float) -> FrameComparison:
+    before, after = pairs.T
     # Rounding removes differences of equal means in the last digits.
-    difference = np.round(after[known] - before[known], 12)
+    difference = np.round(after - before, 12)
     return FrameComparison(
         metric,
-        base=estimate(before[known]).value,
-        changed=estimate(after[known]).value,
+        base=estimate(before).value,
+        changed=estimate(after).value,
         difference=estimate(difference, bounds=DIFFERENCE, paired=True),
         test=signed_ranks(difference),
         test_corrected=float("nan"),
@@ -163,19 +151,18 @@ def invariance(trajectories: Sequence[Trajectory] | Observed) -> dict[str, dict[
     without two answers in a state have none.
     """
     seen = observed(trajectories)
-    names = [name for name, each in TRANSFORMS.items() if each.isometry]
-    images = [name for name in names if any(kind.transform == name for kind in seen.kinds)]
-    base, changed = _means(seen, None), [_means(seen, name) for name in images]
+    images = [name for name in TRANSFORMS if name in _frames_in(seen) and TRANSFORMS[name].isometry]
+    base, *changed = (_in_frame(seen, name) for name in (None, *images))
     agreements = [_agreement_by_grid(seen, TRANSFORMS[name]) for name in images]
-    labels = dict(zip(Grids(seen).numbers.tolist(), Grids(seen).names, strict=True))
-    out: dict[str, dict[str, float]] = {name: {} for name in (*METRICS, SHORTFALL)}
-    for grid, means in base.items():
-        for metric, mean in means.items():
-            change = float(np.mean([frame[grid][metric] for frame in changed])) - mean
-            out[metric][labels[grid]] = change
+    out: dict[str, dict[str, float]] = {}
+    for metric, column in METRICS.items():
+        changes = np.mean([grids.means(column) for grids in changed], axis=0) - base.means(column)
+        out[metric] = dict(zip(base.names, changes.tolist(), strict=True))
+    out[SHORTFALL] = {}
+    for grid, name in zip(base.numbers.tolist(), base.names, strict=True):
         if pairs := [each[grid] for each in agreements if grid in each]:
             across, within = np.mean(pairs, axis=0)
-            out[SHORTFALL][labels[grid]] = float(within - across)
+            out[SHORTFALL][name] = float(within - across)
     return out
 
 

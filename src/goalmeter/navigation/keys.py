@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -17,7 +17,7 @@ from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, WITHOUT_KEY, planne
 from goalmeter.gridworld.world import GridWorld
 from goalmeter.navigation.behaviour import Row, exact, row
 from goalmeter.navigation.distractors import TowardsKey, towards_key
-from goalmeter.navigation.steps import DIFFERENCE, UNIT, Grids, Observed, observed
+from goalmeter.navigation.steps import DIFFERENCE, UNIT, Grids, Observed, group_means, observed
 from goalmeter.navigation.suite_definition import OBJECTS, without_object
 from goalmeter.navigation.trajectories import Trajectory
 from goalmeter.statistics.clusters import Estimate, estimate
@@ -105,7 +105,7 @@ def pick_up(grids: Grids) -> PickUp:
         same = shortest if taken.all() else 1.0 - shortest
         p_value = min(1.0, 2.0 * same**rate.clusters)
     else:
-        means, _ = grids.means(taken - on_shortest, grids.cluster)
+        means = group_means(taken - on_shortest, grids.cluster, len(grids))
         p_value = mean_differs(np.round(means, 12), bounds=DIFFERENCE)
     return PickUp(rate, by_chance, shortest, excess, p_value)
 
@@ -165,7 +165,7 @@ def two_path_table(trajectories: Sequence[Trajectory] | Observed) -> tuple[TwoPa
 
 
 def _table(with_key: Observed, control: Observed, name: str, condition: str) -> TwoPathTable:
-    taken, grids = with_key.taken, Grids(with_key)
+    taken, grids, controls = with_key.taken, Grids(with_key), Grids(control)
     side = np.array([_side(walk.world) for walk in with_key.trajectories])
 
     def row_of(part: Observed) -> Row:
@@ -188,8 +188,8 @@ def _table(with_key: Observed, control: Observed, name: str, condition: str) -> 
         by_side={
             at: grids.walks(np.where(side == at, taken, np.nan)) for at in SIDES if at in side
         },
-        success_difference=_difference(with_key, control, "arrived"),
-        accuracy_difference=_difference(with_key, control, "accuracy"),
+        success_difference=_difference(grids, controls, "arrived"),
+        accuracy_difference=_difference(grids, controls, "accuracy"),
         taken=row_of(with_key.where(taken)) if taken.any() else None,
         not_taken=row_of(with_key.where(~taken)) if not taken.all() else None,
         jaccard=_jaccard([(walk, other) for walk, other in pairs if other is not None]),
@@ -197,32 +197,20 @@ def _table(with_key: Observed, control: Observed, name: str, condition: str) -> 
     )
 
 
-def _difference(first: Observed, second: Observed, measure: str) -> Estimate:
+def _difference(first: Grids, second: Grids, measure: str) -> Estimate:
     """Estimate the mean difference between grid means, over grids that have both."""
-    after, before = (
-        _means(zip(part.grid.tolist(), getattr(part, measure), strict=True))
-        for part in (first, second)
-    )
-    differences = [after[grid] - before[grid] for grid in sorted(before.keys() & after.keys())]
-    return estimate(differences, bounds=DIFFERENCE, paired=True)
+    after, before = first.pairs(second, measure).T
+    return estimate(after - before, bounds=DIFFERENCE, paired=True)
 
 
 def _jaccard(pairs: Sequence[tuple[Trajectory, Trajectory]]) -> Estimate:
     """Estimate the overlap of the cells of two walks of one grid, averaged over grids."""
-    overlaps = []
+    by_grid: dict[int, list[float]] = {}
     for pair in pairs:
         first, second = ({state.cell for state in walk.states()} for walk in pair)
-        overlaps.append((pair[0].seed, len(first & second) / len(first | second)))
-    return estimate(list(_means(overlaps).values()), n=len(pairs), bounds=UNIT)
-
-
-def _means(values: Iterable[tuple[int, float]]) -> dict[int, float]:
-    """Return the mean of each grid, by its number or seed, ignoring NaN."""
-    by_grid: dict[int, list[float]] = {}
-    for grid, value in values:
-        if not np.isnan(value):
-            by_grid.setdefault(grid, []).append(value)
-    return {grid: float(np.mean(values)) for grid, values in by_grid.items()}
+        overlap = len(first & second) / len(first | second)
+        by_grid.setdefault(pair[0].seed, []).append(overlap)
+    return estimate([np.mean(each) for each in by_grid.values()], n=len(pairs), bounds=UNIT)
 
 
 def _side(world: GridWorld) -> str:

@@ -100,12 +100,7 @@ class Observed:
     def means(self, values: ArrayLike, among: BoolArray | None = None) -> FloatArray:
         """Return the mean of values [M] over each trajectory's steps, [N]; NaN without steps."""
         mask = slice(None) if among is None else among
-        trajectory, n = self.trajectory[mask], len(self.length)
-        counts = np.bincount(trajectory, minlength=n)
-        sums = np.bincount(trajectory, np.asarray(values, dtype=float)[mask], minlength=n)
-        out: FloatArray = np.full(n, np.nan)
-        np.divide(sums, counts, out=out, where=counts > 0)
-        return out
+        return group_means(np.asarray(values)[mask], self.trajectory[mask], len(self.length))
 
     def where(self, kept: BoolArray) -> Observed:
         """Return a subset of the trajectories, by a mask [N]."""
@@ -217,6 +212,15 @@ def _greedy_accuracy(world: GridWorld) -> FloatArray:
     return np.asarray((grid_agents.greedy(plan) * plan.plans.optimal[plan.index]).sum(axis=1))
 
 
+def group_means(values: ArrayLike, group: IntArray, groups: int) -> FloatArray:
+    """Return the mean of values [K] in each group, [groups], without NaN; NaN without values."""
+    numbers = np.asarray(values, dtype=float)
+    known = ~np.isnan(numbers)
+    sums = np.bincount(group[known], numbers[known], groups)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(sums / np.bincount(group[known], minlength=groups))
+
+
 # --- Averages -------------------------------------------------------------------------------------
 # As in the paper, a mean over walks averages over the walks of a grid, the grids of a kind and the
 # kinds. A pooled share divides sums of steps over all grids of a kind. Grids are the random units,
@@ -254,9 +258,9 @@ class Grids:
 
     def states(self, values: ArrayLike, cluster: IntArray, **options: Any) -> Estimate:
         """Average values [K] over the observations of a grid, grids and kinds."""
-        means, counts = self.means(values, cluster)
-        n = int(counts.sum())
-        return self._estimate(means, counts > 0, n=n, heaviest=1.0, **options)
+        means = group_means(values, cluster, len(self))
+        n = int((~np.isnan(np.asarray(values, dtype=float))).sum())
+        return self._estimate(means, ~np.isnan(means), n=n, heaviest=1.0, **options)
 
     def steps(
         self, values: ArrayLike, *, among: BoolArray | None = None, **options: Any
@@ -284,13 +288,16 @@ class Grids:
         np.add.at(counts, (index, seen.action), 1)
         return grid[first], counts, seen.optimal[first], seen.detour[first]
 
-    def means(self, values: ArrayLike, cluster: IntArray) -> tuple[FloatArray, IntArray]:
-        """Return the mean of each grid, 0 without values, and the number of values, [C]."""
-        numbers = np.asarray(values, dtype=float)
-        known = ~np.isnan(numbers)
-        counts = np.bincount(cluster[known], minlength=len(self))
-        sums = np.bincount(cluster[known], numbers[known], len(self))
-        return sums / np.maximum(counts, 1), counts
+    def means(self, measure: str) -> FloatArray:
+        """Return the mean of a column of walks in each grid, [C]; NaN without values."""
+        return group_means(getattr(self.seen, measure), self.cluster, len(self))
+
+    def pairs(self, other: Grids, measure: str) -> FloatArray:
+        """Return the means of a column of walks in the grids of both, [pairs, 2], without NaN."""
+        _, *places = np.intersect1d(self.numbers, other.numbers, return_indices=True)
+        of_both = (self.means(measure), other.means(measure))
+        pairs = np.stack([means[at] for means, at in zip(of_both, places, strict=True)], axis=1)
+        return np.asarray(pairs[~np.isnan(pairs).any(axis=1)])
 
     def _estimate(self, tops: FloatArray, bottoms: ArrayLike, **options: Any) -> Estimate:
         options.setdefault("bounds", UNIT)
