@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import islice, product
+from typing import TypeVar
 
 import numpy as np
 
@@ -38,6 +39,8 @@ from goalmeter.navigation.suite_definition import (
     SuiteOptions,
 )
 
+T = TypeVar("T")
+
 # --- Held-out grids -------------------------------------------------------------------------------
 # Seeds to try for each held-out grid. One grid in four is held out; of the rarest kind (rooms of
 # size 5, held out in both frames of an exchange) one in twenty.
@@ -49,26 +52,33 @@ def drawn_grids(
     options: SuiteOptions,
     frames: Sequence[Callable[[GridWorld], GridWorld]] = (),
 ) -> Iterator[tuple[int, int, GridWorld]]:
-    """Yield index, seed and world of each grid; only held-out grids with `options.held_out`."""
-    seeds = options.seeds
+    """Return index, seed and world of each grid; only held-out grids with `options.held_out`."""
     if not options.held_out:
-        yield from ((index, seed, world_of(seed)) for index, seed in seeds)
-        return
-    # Frames are checked too, since a frame that is not an isometry changes the content.
-    number, first, most = 0, seeds[0][1], _SEEDS_PER_GRID * len(seeds)
-    candidates = ((seed, world_of(seed)) for seed in range(first, first + most))
-    held_out = (
-        (seed, world)
-        for seed, world in candidates
-        if is_held_out(world) and all(is_held_out(frame(world)) for frame in frames)
-    )
-    for (index, _), found in zip(seeds, held_out, strict=False):
-        number += 1
-        yield index, *found
-    if number < len(seeds):
+        return ((index, seed, world_of(seed)) for index, seed in options.seeds)
+
+    def held_out(seed: int) -> GridWorld | None:
+        # Frames are checked too, since a frame that is not an isometry changes the content.
+        world = world_of(seed)
+        every = (frame(world) for frame in frames)
+        return world if is_held_out(world) and all(map(is_held_out, every)) else None
+
+    lack = "are held out in every frame; choose fewer grids or transforms"
+    return _first_usable(options, held_out, lack)
+
+
+def _first_usable(
+    options: SuiteOptions, made_of: Callable[[int], T | None], lack: str
+) -> Iterator[tuple[int, int, T]]:
+    """Yield index, seed and value of the first seeds that have one; `lack` ends the error."""
+    number, count, first = 0, len(options.seeds), options.seeds[0][1]
+    made = ((seed, made_of(seed)) for seed in range(first, first + _SEEDS_PER_GRID * count))
+    usable = ((seed, value) for seed, value in made if value is not None)
+    for number, (seed, value) in enumerate(islice(usable, count), start=1):
+        yield number - 1, seed, value
+    if number < count:
         raise InvalidParameterError(
-            f"only {number} of {most} grids from seed {first} on are held out in every frame, "
-            f"expected {len(seeds)}; choose fewer grids or transforms"
+            f"only {number} of {_SEEDS_PER_GRID * count} grids from seed {first} on, expected "
+            f"{count}, {lack}"
         )
 
 
@@ -82,23 +92,17 @@ def mazes(options: SuiteOptions) -> Iterator[LabelledWorld]:
     strata = list(product(options.distances or none, options.detours or none))
     frames = {name: TRANSFORMS[name] for name in options.transforms or ()}
     for size, complexity in product(options.sizes or (), options.complexities or ()):
-        grids = [
-            (index, stratum, seed, world)
-            for stratum in strata
-            for index, seed, world in drawn_grids(
-                partial(_maze_world, size, complexity, *stratum), options, list(frames.values())
-            )
-        ]
+        in_stratum = [partial(_maze_world, size, complexity, *stratum) for stratum in strata]
+        drawn = (drawn_grids(world_of, options, [*frames.values()]) for world_of in in_stratum)
         # The strata of a grid follow each other.
-        for index, stratum, seed, world in sorted(grids, key=lambda row: row[0]):
-            bounds = zip(_STRATA, stratum, strict=True)
-            condition = {name: list(ends) for name, ends in bounds if ends is not None}
-            yield LabelledWorld(size, complexity, index, seed, None, condition, world)
-            for name, frame in frames.items():
-                yield LabelledWorld(size, complexity, index, seed, name, condition, frame(world))
-
-
-_STRATA = ("distance", "detour")
+        for worlds in zip(*drawn, strict=True):
+            for stratum, (index, seed, world) in zip(strata, worlds, strict=True):
+                bounds = zip(("distance", "detour"), stratum, strict=True)
+                condition = {name: list(ends) for name, ends in bounds if ends is not None}
+                label = partial(LabelledWorld, size, complexity, index, seed)
+                yield label(None, condition, world)
+                for name, frame in frames.items():
+                    yield label(name, condition, frame(world))
 
 
 # Every agent walks through the same mazes.
@@ -139,8 +143,11 @@ def key_worlds(
     *,
     with_key: Callable[[int, int], GridWorld],
     without_key: Callable[[int], GridWorld] | None = None,
+    in_lessons: bool = True,
 ) -> Iterator[LabelledWorld]:
     """Yield each world with each object, followed by its control without an object, if any."""
+    if not in_lessons:  # organisms are not trained on such worlds, so every grid is held out
+        options = replace(options, held_out=False)
     for size in options.sizes or ():
         for index, seed, world in drawn_grids(partial(with_key, size), options):
             label = partial(LabelledWorld, size, None, index, seed, None)
@@ -152,15 +159,6 @@ def key_worlds(
                     yield label({"key": True}, world)
             if without_key is not None:
                 yield label({"key": False}, without_key(seed))
-
-
-def _two_path_worlds(options: SuiteOptions) -> Iterator[LabelledWorld]:
-    # Organisms are not trained on two paths, so every grid is held out.
-    return key_worlds(
-        replace(options, held_out=False),
-        with_key=lambda size, seed: two_paths(seed).world,
-        without_key=lambda seed: two_paths(seed).control,
-    )
 
 
 KEY_DOOR = Suite(
@@ -187,7 +185,12 @@ TWO_PATH = replace(
     KEY_NO_DOOR,
     name="two-path",
     about="two equal paths with a key on one, and the same without it",
-    worlds=_two_path_worlds,
+    worlds=partial(
+        key_worlds,
+        with_key=lambda n, seed: two_paths(seed).world,
+        without_key=lambda seed: two_paths(seed).control,
+        in_lessons=False,
+    ),
     small=Scale((SIZE_OF_TWO_PATHS,), grids=20),
     paper=Scale((SIZE_OF_TWO_PATHS,), grids=100),
     known_sizes=(SIZE_OF_TWO_PATHS,),
@@ -208,51 +211,32 @@ _LEAST_STEPS = 4  # to the goal; a shorter walk has too few decisions to tell pl
 _BLOCKS = 12  # attempts to block the shortest path of a maze
 
 
-def changed_mazes(options: SuiteOptions) -> Iterator[LabelledWorld]:
-    """Yield each maze, followed by the maze with each change."""
-    for size, complexity, number, seed, worlds in _changeable_mazes(options):
-        for name, world in worlds.items():
-            condition = {CHANGE: name} | ({SLIP: SLIP_PROBABILITY} if name == SLIPS else {})
-            yield LabelledWorld(size, complexity, number, seed, None, condition, world)
-
-
-def devalued_mazes(options: SuiteOptions) -> Iterator[LabelledWorld]:
-    """Yield the mazes of `changed_mazes` with their goal closed in."""
-    for size, complexity, number, seed, worlds in _changeable_mazes(options):
-        draws = Draws(OUT_OF_REACH, size, repr(complexity), seed)
-        if (world := _closed_in(worlds[UNCHANGED], draws)) is not None:
-            condition = {CHANGE: OUT_OF_REACH}
-            yield LabelledWorld(size, complexity, number, seed, None, condition, world)
-
-
-def _changeable_mazes(
-    options: SuiteOptions,
-) -> Iterator[tuple[int, float, int, int, dict[str, GridWorld]]]:
-    """Yield size, complexity, index and seed of each maze, with the maze under each change."""
+def changed_mazes(options: SuiteOptions, *, devalued: bool = False) -> Iterator[LabelledWorld]:
+    """Yield each maze, followed by the maze with each change, or only with its goal closed in."""
     if options.distances or options.detours:
         raise InvalidParameterError("mazes with changes have no distances and no detours")
     for size, complexity in product(options.sizes or (), options.complexities or ()):
-        first, most = options.seeds[0][1], _SEEDS_PER_GRID * len(options.seeds)
-        drawn = (
-            (seed, _changes(size, complexity, seed, bool(options.held_out)))
-            for seed in range(first, first + most)
+        lack = (
+            f"of size {size} and complexity {complexity:g} have a second path and a place to move "
+            f"the goal to; choose a lower complexity or fewer grids"
         )
-        usable = ((seed, worlds) for seed, worlds in drawn if worlds)
-        number = 0
-        for number, (seed, worlds) in enumerate(islice(usable, len(options.seeds)), 1):
-            yield size, complexity, number - 1, seed, worlds
-        if number < len(options.seeds):
-            raise InvalidParameterError(
-                f"only {number} of {most} mazes of size {size} and complexity {complexity:g} have "
-                f"a second path and a place to move the goal to, expected {len(options.seeds)}; "
-                f"choose a lower complexity or fewer grids"
-            )
+        changes = partial(_changes, size, complexity, bool(options.held_out))
+        for index, seed, worlds in _first_usable(options, changes, lack):
+            if devalued:
+                draws = Draws(OUT_OF_REACH, size, repr(complexity), seed)
+                closed = _closed_in(worlds[UNCHANGED], draws)
+                worlds = {} if closed is None else {OUT_OF_REACH: closed}
+            for name, world in worlds.items():
+                condition = {CHANGE: name} | ({SLIP: SLIP_PROBABILITY} if name == SLIPS else {})
+                yield LabelledWorld(size, complexity, index, seed, None, condition, world)
 
 
 # Both suites, and every agent, have the same mazes; most of the drawn ones are not held out.
 @lru_cache(maxsize=4096)
-def _changes(size: int, complexity: float, seed: int, held_out: bool) -> dict[str, GridWorld]:
-    """Return a maze without and with each change; empty if a change is impossible."""
+def _changes(
+    size: int, complexity: float, held_out: bool, seed: int
+) -> dict[str, GridWorld] | None:
+    """Return a maze without and with each change; None if a change is impossible."""
     world = _maze_world(size, complexity, (_LEAST_STEPS, size**2), None, seed)
     draws = Draws("change", size, repr(complexity), seed)
     cells = separate_cells(world)
@@ -267,7 +251,7 @@ def _changes(size: int, complexity: float, seed: int, held_out: bool) -> dict[st
         usable = (each for each in worlds if each and (not held_out or is_held_out(each)))
         chosen = next((each for each in usable if set(separate_cells(each)) - {world.goal}), None)
         if chosen is None:
-            return {}
+            return None
         out[name] = chosen
     return out | {SLIPS: world}
 
@@ -327,7 +311,7 @@ DEVALUATION = replace(
     INTERVENTIONS,
     name="devaluation",
     about="the mazes of interventions with the goal where no way leads",
-    worlds=devalued_mazes,
+    worlds=partial(changed_mazes, devalued=True),
 )
 
 _PAPER = (MAZE, ISOMETRIES, KEY_DOOR, KEY_NO_DOOR, TWO_PATH)
