@@ -15,9 +15,7 @@ from goalmeter._errors import (
     InvalidFileError,
     InvalidParameterError,
     InvalidTrajectoryError,
-    finite,
     shown,
-    whole,
 )
 from goalmeter._files import Field, check_record, reading
 from goalmeter._options import option
@@ -27,15 +25,7 @@ from goalmeter.gridworld.world import ACTIONS, AGENT, DOOR, EMPTY, Cell, GridWor
 from goalmeter.navigation.measure import Navigation, with_references
 from goalmeter.navigation.plan import recorded_plan
 from goalmeter.navigation.rollouts import Walked, study_of
-from goalmeter.navigation.suite_definition import (
-    MOST_FACTOR,
-    MOST_STEPS,
-    NEUTRAL,
-    PAPER_FACTOR,
-    Suite,
-    cap_of,
-    object_in,
-)
+from goalmeter.navigation.suite_definition import NEUTRAL, Suite, cap_of, object_in
 from goalmeter.navigation.suites import suite_named
 from goalmeter.navigation.trajectories import (
     ARRIVED,
@@ -84,19 +74,6 @@ class WalkOptions:
                 raise InvalidParameterError(
                     f"{name} is {shown(getattr(self, name))}, expected {' or '.join(known)}"
                 )
-        if self.cap is not None and self.cap_factor is not None:
-            raise InvalidParameterError("give either cap or cap_factor, not both")
-        if self.cap is not None:
-            whole(self.cap, "cap", least=1, most=MOST_STEPS)
-        if self.cap_factor is not None:
-            finite(self.cap_factor, "cap_factor", least=1, most=MOST_FACTOR)
-
-    def limit(self, suite: Suite, world: GridWorld) -> int:
-        """Return the maximum number of steps in a world."""
-        cap, factor = self.cap, self.cap_factor
-        if cap is None and factor is None:
-            cap = suite.paper_cap
-        return cap_of(world, cap, factor or PAPER_FACTOR)
 
 
 # --- Records --------------------------------------------------------------------------------------
@@ -112,16 +89,16 @@ def _lines(value: Any) -> Any:
 
 
 def _is_mask(value: Any) -> bool:
-    rows = isinstance(value, list) and value and all(isinstance(row, list) for row in value)
-    if not rows or not 0 < len(value[0]) <= MOST_ROWS or len(value) > MOST_ROWS:
+    if not (isinstance(value, list) and all(isinstance(row, list) for row in value)):
         return False
-    same = {len(row) for row in value} == {len(value[0])}
-    return same and all(
-        type(cell) in (int, bool) and cell in (0, 1) for row in value for cell in row
-    )
+    sizes = {len(value), *map(len, value)}
+    cells = [cell for row in value for cell in row]
+    same = len({len(row) for row in value}) == 1 and 0 < min(sizes) <= max(sizes) <= MOST_ROWS
+    return same and all(type(cell) in (int, bool) and cell in (0, 1) for cell in cells)
 
 
-_OPTIONAL = {
+_FIELDS = {
+    "actions": Field("a list of actions, or text", lambda v: isinstance(v, str | list | tuple)),
     "name": Field("text", lambda v: isinstance(v, str)),
     "grid": Field(
         f"a drawing of at most {MOST_ROWS} rows of at most {MOST_ROWS} characters",
@@ -134,10 +111,7 @@ _OPTIONAL = {
     "grid_id": Field("text or a whole number", lambda v: type(v) in (str, int)),
     **{name: TRAJECTORY_FIELDS[name] for name in ("complexity", "transform", "condition", "cap")},
 }
-_FIELDS = {
-    "actions": Field("a list of actions, or text", lambda v: isinstance(v, str | list | tuple)),
-    **{name: replace(each, required=False) for name, each in _OPTIONAL.items()},
-}
+_FIELDS |= {n: replace(each, required=False) for n, each in _FIELDS.items() if n != "actions"}
 
 
 class _Recorded(NamedTuple):
@@ -311,10 +285,9 @@ def _contradiction(item: _Recorded, recorded: Any, state: State, opened: bool) -
     agents = [[r, row.index(AGENT)] for r, row in enumerate(rows) if AGENT in row]
     if agents != [[*state.cell]]:
         return f"has the agent at {agents}, expected {[[*state.cell]]}"
-    for r, (row, other) in enumerate(zip(rows, expected, strict=True)):
-        for c, (got, want) in enumerate(zip(row, other, strict=True)):
-            if got != want:
-                return f"has {got!r} at row {r}, column {c}, expected {want!r}"
+    for r, c in np.ndindex(item.world.shape):
+        if rows[r][c] != expected[r][c]:
+            return f"has {rows[r][c]!r} at row {r}, column {c}, expected {expected[r][c]!r}"
     return ""
 
 
@@ -373,6 +346,7 @@ def from_walks(
 
 def _task(item: _Recorded, suite: Suite, index: int, options: WalkOptions) -> Task:
     world, values = item.world, item.values
+    limits = suite.limits(options.cap, options.cap_factor, paper=True)
     if (distance := planned(world).distance) < 1:
         raise InvalidTrajectoryError(f"{item.where}: the goal cannot be reached from the start")
     # As in the suites, the object is a part of the condition.
@@ -392,7 +366,7 @@ def _task(item: _Recorded, suite: Suite, index: int, options: WalkOptions) -> Ta
         world=world,
         suite=suite.name,
         distance=distance,
-        cap=values.get("cap") or options.limit(suite, world),
+        cap=values.get("cap") or cap_of(world, *limits),
     )
 
 

@@ -11,14 +11,8 @@ from functools import partial
 from math import ceil, prod
 from typing import Any
 
-from goalmeter._errors import (
-    MOST_SEED,
-    InvalidParameterError,
-    finite,
-    shown,
-    whole,
-    whole_in_text,
-)
+from goalmeter._errors import MOST_SEED, InvalidParameterError, finite, shown, whole, whole_in_text
+from goalmeter._files import json_value
 from goalmeter._names import did_you_mean
 from goalmeter._options import count, option
 from goalmeter.gridworld.generators import distances_from
@@ -136,11 +130,8 @@ class SuiteOptions:
 
     def to_json(self) -> dict[str, Any]:
         """Return resolved options as in run.json; counts are lists of indices, which may grow."""
-        plain = {name: getattr(self, name) for name in _stored()}
-        for name in SEVERAL:
-            plain[name] = [list(v) if name in _STRATA else v for v in plain[name] or ()]
-        for name in _COUNTED:
-            plain[name] = list(range(plain[name] or 0))
+        plain = {name: json_value(getattr(self, name)) for name in _stored()}
+        plain |= {name: list(range(plain[name])) for name in _COUNTED}
         if not plain["held_out"]:
             del plain["held_out"]
         return plain
@@ -248,51 +239,56 @@ class Suite:
         ):
             if given := [name for name in names if getattr(options, name) and not is_supported]:
                 raise InvalidParameterError(f"{self.name!r} has no {given[0]}; only {where} do")
-        scale = self.paper if options.paper else self.small
-        cap, factor = options.cap, options.cap_factor
-        if cap is not None and factor is not None:
-            raise InvalidParameterError("give either cap or cap_factor, not both")
-        if cap is None and factor is None:
-            cap = self.paper_cap if options.paper else None
-            if cap is None:
-                factor = PAPER_FACTOR if options.paper else FACTOR
-        if cap is not None:
-            cap = whole(cap, "cap", least=1, most=MOST_STEPS)
-        else:
-            factor = finite(factor, "cap_factor", least=1, most=MOST_FACTOR)
-        grids = scale.grids if options.grids is None else options.grids
-        walks = scale.trajectories if options.trajectories is None else options.trajectories
+        cap, factor = self.limits(options.cap, options.cap_factor, paper=options.paper)
+        usual = vars(self.paper if options.paper else self.small) | {
+            "objects": (KEY,) if has_objects else (),
+            "distances": (),
+            "detours": (),
+        }
+        values = {name: getattr(options, name) for name in usual}
+        chosen = usual | {name: v for name, v in values.items() if v not in (None, ())}
         transforms = options.transforms
         if transforms is None:
             transforms = tuple(TRANSFORMS) if self.has_frames else ()
-        objects = _check_names("object", options.objects or (KEY,), OBJECTS) if has_objects else ()
+        for name, most in (("grids", MOST_WORLDS), ("trajectories", MOST_WALKS)):
+            chosen[name] = whole(chosen[name], name, least=1, most=most)
+        chosen["complexities"] = tuple(
+            finite(value, "complexity", least=0, most=1) for value in chosen["complexities"]
+        )
+        objects = _check_names("object", chosen["objects"], OBJECTS)
+        chosen["objects"] = tuple(sorted(objects, key=OBJECTS.index))
         resolved = replace(
             options,
+            **chosen,
             paper=False,
-            sizes=options.sizes or scale.sizes,
-            complexities=tuple(
-                finite(value, "complexity", least=0, most=1)
-                for value in options.complexities or scale.complexities
-            ),
-            grids=whole(grids, "grids", least=1, most=MOST_WORLDS),
-            trajectories=whole(walks, "trajectories", least=1, most=MOST_WALKS),
             transforms=_check_names("transform", transforms, tuple(TRANSFORMS)),
-            objects=tuple(sorted(objects, key=OBJECTS.index)),
-            distances=options.distances or (),
-            detours=options.detours or (),
             cap=cap,
             cap_factor=factor,
             held_out=bool(options.held_out),
             seed=whole(options.seed, "seed", least=0, most=MOST_SEED),
         )
         _check_count(resolved, conditions)
-        known = self.known_sizes
-        if unknown := [size for size in resolved.sizes or () if known and size not in known]:
+        known = self.known_sizes or chosen["sizes"]
+        if unknown := [size for size in chosen["sizes"] if size not in known]:
             raise InvalidParameterError(
                 f"{self.name!r} has no grids of size {unknown[0]}, expected "
-                f"{' or '.join(map(str, known or ()))}"
+                f"{' or '.join(map(str, known))}"
             )
         return resolved
+
+    def limits(
+        self, cap: int | None, factor: float | None, *, paper: bool
+    ) -> tuple[int | None, float | None]:
+        """Validate a step limit, `cap` or `factor` of `cap_of`; return the default for neither."""
+        if cap is not None and factor is not None:
+            raise InvalidParameterError("give either cap or cap_factor, not both")
+        if paper and factor is None:
+            cap = self.paper_cap if cap is None else cap
+        if cap is not None:
+            return whole(cap, "cap", least=1, most=MOST_STEPS), None
+        usual = PAPER_FACTOR if paper else FACTOR
+        factor = usual if factor is None else factor
+        return None, finite(factor, "cap_factor", least=1, most=MOST_FACTOR)
 
 
 def _check_names(noun: str, names: Sequence[str], known: tuple[str, ...]) -> tuple[str, ...]:
