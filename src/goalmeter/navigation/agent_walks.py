@@ -28,7 +28,7 @@ __all__ = ["play_every", "require_models", "walk_plan", "walker_of"]
 
 # An organism is a language model that was trained ("goalmeter/mouse"), or the ideal one
 # ("ideal-mouse"), which draws each move from the distribution that the other was trained on.
-IDEAL, TRAINED = "ideal-", "goalmeter/"
+IDEAL = "ideal-"
 
 
 def require_models(agents: Iterable[str]) -> None:

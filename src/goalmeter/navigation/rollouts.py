@@ -10,14 +10,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError, shown
+from goalmeter._errors import InvalidTrajectoryError
 from goalmeter._files import digest
 from goalmeter.agents.grid_agents import Navigator
 from goalmeter.agents.registry import agent as named_agent
 from goalmeter.navigation.inspect.models import FAILURES
 from goalmeter.navigation.plan import GROWS, WalkPlan, plan_from
 from goalmeter.navigation.trajectories import PlannedWalk, Trajectory, made_of, walk
-from goalmeter.runs import HERE, Study, carry_out, check_place, read_run, stored_results
+from goalmeter.runs import HERE, Study, carry_out, read_run, stored_results
 from goalmeter.runs.forecast import Forecast, forecast_of
 from goalmeter.runs.progress import Tell
 
@@ -42,11 +42,6 @@ def play_all(
     progress: Tell | None = None,
 ) -> Walked:
     """Run every walk of a plan; `walker` is the agent, None: the agent named in the plan."""
-    check_place(on)
-    if walker is not None and on != HERE:
-        raise InvalidParameterError(
-            f"on is {shown(on)}, expected {HERE!r}: other backends need an agent given by name"
-        )
     agent = walker or _navigator(plan)
     if callable(check := getattr(agent, "check", None)):
         for world in dict.fromkeys(task.world for task in plan.tasks.tasks):
@@ -54,7 +49,7 @@ def play_all(
     options: dict[str, Any] = {}
     if walker is None:
         options["identity"] = named_agent(plan.agent).identity()
-    if on == HERE:
+    if on == HERE or walker is not None:
         options["function"] = lambda task, number: walk(agent, task, number, seed=plan.options.seed)
         options["trials"] = {key: planned._asdict() for key, planned in plan.keys().items()}
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from itertools import product
@@ -47,6 +47,15 @@ class Step:
     invalid: str | None = None
     slip: int | None = None  # move that was made instead of the action; None without a slip
 
+    def __post_init__(self) -> None:
+        if self.action not in (None, *range(len(MOVES))):
+            raise InvalidTrajectoryError(f"action is {self.action!r}, expected 0 to 3, or None")
+        if (self.action is None) != (self.invalid is not None):
+            raise InvalidTrajectoryError(
+                f"action is {self.action!r} and invalid is {self.invalid!r}, expected a reason in "
+                f"invalid if action is None, and only then"
+            )
+
     @property
     def move(self) -> int | None:
         """Move that was made: the action, or a slip; None if the agent stayed in place."""
@@ -70,11 +79,6 @@ class Step:
     def from_json(cls, value: Any) -> Step:
         """Read a step; raises InvalidTrajectoryError if the value is invalid."""
         entry = _check(value, "a step", _STEP_FIELDS)
-        if (entry["action"] is None) != (entry.get("invalid") is not None):
-            raise InvalidTrajectoryError(
-                f"action is {entry['action']!r} and invalid is {entry.get('invalid')!r}, expected "
-                f"a reason in invalid if action is null, and only then"
-            )
         row, column, layer = entry.pop("state")
         values: Any = {name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()}
         if entry.get("probabilities") is not None:
@@ -190,8 +194,8 @@ def _are_probabilities(value: Any) -> bool:
     return is_valid and all(is_number(v, 1.0) and v >= 0 for v in value) and sum(value) <= 1 + 1e-6
 
 
-def _or_null(expected: str, accepts: Callable[[Any], bool]) -> Field:
-    return Field(expected, lambda v: v is None or accepts(v), required=False)
+def _optional(field: Field) -> Field:
+    return Field(f"{field.expected} or null", lambda v: v is None or field.accepts(v), False)
 
 
 _MOST = 2**128  # grid seeds are a million times the run's seed
@@ -206,19 +210,21 @@ _STEP_FIELDS = {
         f"3 whole numbers (row, column, layer), the layer from 0 to {LAYERS - 1}",
         lambda v: _are_integers(v) and len(v) == 3 and 0 <= v[2] < LAYERS,
     ),
-    "action": Field("0 to 3 or null", lambda v: v is None or is_whole(v, 0, len(MOVES) - 1)),
+    "action": Field.whole(0, len(MOVES) - 1, or_null=True),
     "optimal": Field(
         "distinct actions, 0 to 3, in rising order",
         lambda v: _are_integers(v) and v == sorted(set(v) & set(range(len(MOVES)))),
     ),
-    "probabilities": _or_null("4 numbers from 0 to 1 that add up to at most 1", _are_probabilities),
-    **dict.fromkeys(
-        ("raw", "reasoning", "prompt", "invalid"), _or_null(_TEXT.expected, _TEXT.accepts)
+    "probabilities": _optional(
+        Field("4 numbers from 0 to 1 that add up to at most 1", _are_probabilities)
     ),
-    "prompt_tokens": _or_null("whole numbers", lambda v: is_whole(v, 0, _MOST) or _are_integers(v)),
-    "answer_tokens": _or_null("whole numbers", _are_integers),
-    "attempts": _or_null(_AT_LEAST_1.expected, _AT_LEAST_1.accepts),
-    "slip": _or_null("0 to 3", lambda v: is_whole(v, 0, len(MOVES) - 1)),
+    **dict.fromkeys(("raw", "reasoning", "prompt", "invalid"), _optional(_TEXT)),
+    "prompt_tokens": _optional(
+        Field("whole numbers", lambda v: is_whole(v, 0, _MOST) or _are_integers(v))
+    ),
+    "answer_tokens": _optional(Field("whole numbers", _are_integers)),
+    "attempts": _optional(_AT_LEAST_1),
+    "slip": _optional(Field.whole(0, len(MOVES) - 1)),
 }
 TRAJECTORY_FIELDS = {
     "suite": _TEXT,
@@ -272,11 +278,6 @@ class TaskSet:
     trajectories: int  # number of walks through each task
     options: SuiteOptions = field(compare=False)  # different options may yield the same tasks
     counts: tuple[int, ...] | None = None  # number of recorded walks through each task; None: drawn
-
-    @property
-    def name(self) -> str:
-        """Name of the suite."""
-        return self.suite.name
 
     def walks(self) -> Iterator[PlannedWalk]:
         """Yield every walk through every task."""
@@ -369,18 +370,10 @@ class Episode:
 
     def take(self, decision: Decision) -> None:
         """Carry out a decision; a decision without an action is a step in place."""
-        action = decision.action
         if self.over:
             raise InvalidParameterError(f"the walk through {self.task.name!r} has ended")
-        if action is not None and action not in range(len(MOVES)):
-            raise InvalidParameterError(f"action is {action!r}, expected 0 to 3, or None")
-        if (action is None) != (decision.invalid is not None):
-            raise InvalidParameterError(
-                f"action is {action!r} and invalid is {decision.invalid!r}, expected a reason in "
-                f"invalid if action is None, and only then"
-            )
         optimal, successors = self._board[self.state]
-        slip = None if action is None else self._slip()
+        slip = None if decision.action is None else self._slip()
         self._steps.append(Step(**vars(decision), state=self.state, optimal=optimal, slip=slip))
         if (move := self._steps[-1].move) is not None:
             self.state = successors[move]

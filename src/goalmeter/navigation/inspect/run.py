@@ -87,7 +87,7 @@ class Keeper:
             self.broken = error
             return
         self.finished.add(name)
-        failures = [*self._failures, trajectory.outcome][-ENOUGH:]
+        failures = [*self._failures, trajectory.outcome]
         self._failures = failures if has_failed(trajectory) else []
 
 
