@@ -180,11 +180,9 @@ def behaviour(
     def groups(*merged: str) -> list[tuple[_Labels, Observed]]:
         """Group trajectories by their labels except the merged ones, in order of appearance."""
         kinds: dict[_Labels, list[int]] = {}
-        for number, kind in enumerate(seen.kinds):
-            changes: dict[str, Any] = dict.fromkeys(merged)
-            labels = kind._replace(**changes)[1:]
-            if (seen.kind == number).any():  # `seen` may be a subset
-                kinds.setdefault(labels, []).append(number)
+        changes: dict[str, Any] = dict.fromkeys(merged)
+        for number in np.unique(seen.kind).tolist():
+            kinds.setdefault(seen.kinds[number]._replace(**changes)[1:], []).append(number)
         return [(labels, seen.where(np.isin(seen.kind, each))) for labels, each in kinds.items()]
 
     def rows(*merged: str) -> tuple[Row, ...]:
@@ -304,8 +302,7 @@ def _averaged_states(plan: Plan) -> BoolArray:
     front = np.flatnonzero(open_cells)  # the first layer is the one without the key
     while front.size:
         reached[front] = True
-        front = np.unique(successors[front])
-        front = front[~reached[front]]
+        front = np.setdiff1d(successors[front], np.flatnonzero(reached))
     return np.asarray(reached & (distances > 0))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from goalmeter.agents import grid_agents
 from goalmeter.gridworld.planner import WITHOUT_KEY, open_moves, planned
 from goalmeter.gridworld.world import GridWorld
 from goalmeter.navigation.prompts import PROMPT, TEMPLATES
-from goalmeter.navigation.steps import DIFFERENCE, INVALID, Grids, Observed, observed
+from goalmeter.navigation.steps import DIFFERENCE, INVALID, Grids, Observed, group_means, observed
 from goalmeter.navigation.suite_definition import KEY, NEUTRAL
 from goalmeter.navigation.trajectories import Trajectory
 from goalmeter.statistics.clusters import Estimate, estimate
@@ -191,19 +190,18 @@ def _cell_means(
     seen: Observed, names: Sequence[str], levels: Sequence[Levels], measure: str
 ) -> FloatArray:
     """Return the mean over walks of each combination, [grids, 2, ...], one axis per condition."""
-    corners = list(product(*([json.dumps(level) for level in pair] for pair in levels)))
-    labels = zip(*(_values_of(seen, name) for name in names), strict=True)
-    by_grid: dict[int, dict[tuple[str | None, ...], list[float]]] = defaultdict(dict)
-    for grid, corner, value in zip(seen.grid, labels, _MEASURE_OF[measure](seen), strict=True):
-        if not np.isnan(value):
-            by_grid[int(grid)].setdefault(corner, []).append(float(value))
-    complete = [cells for cells in by_grid.values() if all(corner in cells for corner in corners)]
-    if not complete:
+    values, means = _MEASURE_OF[measure](seen), []
+    labels = [*zip(*(_values_of(seen, name) for name in names), strict=True)]
+    for corner in product(*([json.dumps(level) for level in pair] for pair in levels)):
+        is_there = [label == corner for label in labels]
+        in_corner = np.where(is_there, values, np.nan)
+        means.append(group_means(in_corner, seen.grid, len(seen.grids)))
+    complete = ~np.isnan(means).any(axis=0)
+    if not complete.any():
         raise InvalidTrajectoryError(
             f"no grid has walks in all combinations of {' and '.join(names)}"
         )
-    means = np.array([[np.mean(cells[corner]) for corner in corners] for cells in complete])
-    return np.asarray(means.reshape(-1, *(2,) * len(names)))
+    return np.transpose(means)[complete].reshape(-1, *(2,) * len(names))
 
 
 def _values_of(seen: Observed, name: str) -> list[str | None]:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError, InvalidPolicyError
-from goalmeter._types import BoolArray, FloatArray
+from goalmeter._types import FloatArray
 from goalmeter.agents.grid_agents import Navigator
 from goalmeter.gridworld.conversions import tabular_world
 from goalmeter.gridworld.generators import Draws
@@ -192,13 +192,15 @@ def _shares(
     lengths = [seen.length.copy() for seen in selected]
     for (world, place, cap), walks in visits.items():
         tabular = tabular_world(world, horizon=cap, utility={place: 1.0})
-        decisions = decisions_of(tabular, [(selected[agent], index) for agent, index in walks])
+        of_walks = [(selected[agent], index) for agent, index in walks]
+        decisions = decisions_of(tabular, of_walks)
         if target == OLD_PLACE:  # a walk ends there, as it ends at the goal
             there = decisions.state == tabular.index(State(place))
-            counts = [_first(there[decisions.row == row]) for row in range(len(walks))]
+            counts = np.array([seen.length[index] for seen, index in of_walks])
+            np.minimum.at(counts, decisions.row[there], decisions.number[there])
             for (agent, index), count in zip(walks, counts, strict=True):
                 lengths[agent][index] = count
-            earlier = decisions.number < np.array(counts)[decisions.row]
+            earlier = decisions.number < counts[decisions.row]
             decisions = Decisions(*(column[earlier] for column in decisions))
         rows = summed_evidence(tabular.mdp, decisions, len(walks), rationalities, lapse=LAPSE)
         for row, (agent, index) in zip(rows, walks, strict=True):
@@ -215,11 +217,6 @@ def _shares(
         shares = np.where(most > 0, total / (MOST * np.maximum(most, 1)), np.nan)
         out.append((shares, most / np.maximum(times, 1)[:, None]))
     return out
-
-
-def _first(there: BoolArray) -> int:
-    """Return the number of values before the first that is true."""
-    return int(there.argmax()) if there.any() else len(there)
 
 
 def _model(walk: Trajectory, target: str, unchanged: GridWorld) -> tuple[GridWorld, Cell]:

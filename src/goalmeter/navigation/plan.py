@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidTrajectoryError
+from goalmeter._errors import InvalidFileError, InvalidTrajectoryError
 from goalmeter._options import option, words
 from goalmeter.agents.local_models import is_organism
 from goalmeter.gridworld.planner import UNREACHABLE, State
@@ -194,9 +194,9 @@ def plan_from(what: Mapping[str, Any], folder: str | Path) -> WalkPlan:
 def command_of(what: Mapping[str, Any], folder: str) -> str:
     """Return the command that carries out a stored run, as a user would type it."""
     agent, values = what["agent"], dict[str, Any]()
+    typed = ["goalmeter", "navigate", agent, "--suite", what["suite"]]
     if RECORDED in what:
-        typed = ["goalmeter", "navigate", agent, "--suite", what["suite"], "--walks", "FILE.jsonl"]
-        return shlex.join([*typed, "--out", folder])
+        return shlex.join([*typed, "--walks", "FILE.jsonl", "--out", folder])
     for name in [each.name for each in fields(SuiteOptions)] + ["prompts", "history"]:
         value = what.get(name)
         if name in ("grids", "trajectories"):  # run.json lists their indices
@@ -205,7 +205,6 @@ def command_of(what: Mapping[str, Any], folder: str) -> str:
             values |= {} if bool(value) == is_organism(agent) else {name: bool(value)}
         elif value not in (None, 0, [], ["key"]):  # a key is placed by default
             values[name] = value
-    typed = ["goalmeter", "navigate", agent, "--suite", what["suite"]]
     typed += words(NavigationOptions, values)
     if "prompts" in what:
         usual, asking = Asking().to_json(), Asking.from_json(what).to_json()
@@ -229,17 +228,13 @@ def described(walk: PlannedWalk, walks: int) -> dict[str, Any]:
 
 def walk_of(metadata: Mapping[str, Any], epoch: int = 1) -> PlannedWalk:
     """Return the walk that a sample describes; each epoch adds a round of walks."""
-    try:
-        labels, walks = dict(metadata[WALK]), int(metadata[WALKS])
-        unstarted = Trajectory.from_json(labels | {"outcome": NOT_BEGUN, "steps": []})
-    except GoalmeterError as cause:
-        raise InvalidTrajectoryError(f"invalid walk in a sample's metadata: {cause}") from cause
-    except (KeyError, TypeError, ValueError) as cause:
+    if WALK not in metadata:
         raise InvalidTrajectoryError(
             "a sample has no walk in its metadata; expected a sample of a goalmeter task"
-        ) from cause
-    task, number = made_of(unstarted)
-    return PlannedWalk(task, number + (epoch - 1) * walks)
+        )
+    walk = {**metadata[WALK], "outcome": NOT_BEGUN, "steps": []}
+    task, number = made_of(Trajectory.from_json(walk))
+    return PlannedWalk(task, number + (epoch - 1) * int(metadata[WALKS]))
 
 
 # --- Forecast -------------------------------------------------------------------------------------
@@ -278,23 +273,15 @@ def forecast(
     output_cap = caps * asking.attempts * asking.max_tokens
     if asking.token_cap is not None:
         output_cap = min(output_cap, len(left) * asking.token_cap)
-    assumed = [
-        "lower numbers assume walks along the shortest path, upper numbers walks to their caps, "
-        "with one call per step; a call is repeated if its answer cannot be parsed",
-        f"prompt tokens are the characters of the first prompt of a walk / {CHARACTERS_A_TOKEN}",
-    ]
+    tokens = "output tokens are unknown; give the tokens per answer as --answer-tokens"
+    seconds = "hours are unknown; give the seconds per call as --call-seconds"
     outputs = usd = hours = None
-    if answer_tokens is None:
-        assumed.append("output tokens are unknown; give the tokens per answer as --answer-tokens")
-    else:
-        assumed.append(f"an answer has {answer_tokens} tokens")
-        outputs = steps * answer_tokens
+    if answer_tokens is not None:
+        tokens, outputs = f"an answer has {answer_tokens} tokens", steps * answer_tokens
         if price_in is not None and price_out is not None:
             usd = prompts * (price_in / 1e6) + outputs * (price_out / 1e6)
-    if call_seconds is None:
-        assumed.append("hours are unknown; give the seconds per call as --call-seconds")
-    else:
-        assumed.append(f"a call takes {call_seconds:g} s, and {connections} calls run at once")
+    if call_seconds is not None:
+        seconds = f"a call takes {call_seconds:g} s, and {connections} calls run at once"
         hours = steps * (call_seconds / connections / 3600)
     return Forecast(
         name=plan.agent,
@@ -310,5 +297,12 @@ def forecast(
         output_tokens=outputs,
         output_cap=output_cap,
         usd=usd,
-        assumed=tuple(assumed),
+        assumed=(
+            "lower numbers assume walks along the shortest path, upper numbers walks to their "
+            "caps, with one call per step; a call is repeated if its answer cannot be parsed",
+            f"prompt tokens are the characters of the first prompt of a walk / "
+            f"{CHARACTERS_A_TOKEN}",
+            tokens,
+            seconds,
+        ),
     )

@@ -158,15 +158,14 @@ class Asking:
     )
 
     def __post_init__(self) -> None:
-        for name in ("attempts", "token_cap", "max_tokens"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InvalidParameterError(f"{name} is {value}, expected at least 1")
-        efforts = f"one of {', '.join(EFFORTS)}"
+        effort, efforts = self.reasoning_effort, f"one of {', '.join(EFFORTS)}"
         for name, is_valid, expected in (
+            ("attempts", self.attempts >= 1, "at least 1"),
+            ("token_cap", self.token_cap is None or self.token_cap >= 1, "at least 1"),
+            ("max_tokens", self.max_tokens >= 1, "at least 1"),
             ("temperature", self.temperature >= 0, "0 or more"),
             ("top_p", 0 < self.top_p <= 1, "more than 0, at most 1"),
-            ("reasoning_effort", self.reasoning_effort in (None, *EFFORTS), efforts),
+            ("reasoning_effort", effort in (None, *EFFORTS), efforts),
         ):
             if not is_valid:
                 value = getattr(self, name)

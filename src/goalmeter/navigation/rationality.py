@@ -116,22 +116,18 @@ def fitted(
     """Estimate a function of one or more fits, each with its own rationality."""
     n = len(curves[0].nats)
     sums = _by_grid(grids, np.column_stack([*(c.nats for c in curves), *columns, np.ones(n)]))
-    total = sums.sum(axis=0)
-    ends = np.cumsum([0, *(len(each.rationalities) for each in curves)]).tolist()
-    parts = [
-        (slice(start, stop), each.rationalities)
-        for (start, stop), each in zip(pairwise(ends), curves, strict=True)
-    ]
-    fits = [best_fit(total[part] / total[-1], each) for part, each in parts]
+    lists = [each.rationalities for each in curves]
+
+    def split(totals: FloatArray) -> list[FloatArray]:
+        means = totals[..., :-1] / totals[..., -1:]
+        return np.split(means, np.cumsum([len(each) for each in lists]), axis=-1)
 
     def of(totals: FloatArray, fits: Sequence[RationalityFit | None]) -> FloatArray:
-        means = totals[..., :-1] / totals[..., -1:]
-        nats = [
-            signed_nats(means[..., part], fit, each)
-            for (part, each), fit in zip(parts, fits, strict=True)
-        ]
-        return combine(*nats, *np.moveaxis(means[..., ends[-1] :], -1, 0))
+        *nats, rest = split(totals)
+        signed = map(signed_nats, nats, fits, lists)
+        return combine(*signed, *np.moveaxis(rest, -1, 0))
 
+    fits = [*map(best_fit, split(sums.sum(axis=0)), lists)]
     return estimate_of_sums(
         sums,
         lambda totals: of(totals, [None] * len(fits)),
