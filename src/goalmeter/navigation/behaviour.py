@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import warnings
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,9 +22,9 @@ from goalmeter.navigation.steps import (
     UNIT,
     Grids,
     Observed,
+    Walks,
     observed,
 )
-from goalmeter.navigation.trajectories import Trajectory
 from goalmeter.statistics import discrimination
 from goalmeter.statistics.clusters import Estimate, estimate, estimate_of_sums
 
@@ -171,9 +170,7 @@ class SuiteBehaviour(JsonFields):
     calibration: ConfidenceCalibration | None  # None if no probabilities were recorded
 
 
-def behaviour(
-    trajectories: Sequence[Trajectory] | Observed, *, confidence: float = 0.95
-) -> SuiteBehaviour:
+def behaviour(trajectories: Walks, *, confidence: float = 0.95) -> SuiteBehaviour:
     """Measure the trajectories of one agent in one suite."""
     seen = observed(trajectories)
 
@@ -337,9 +334,7 @@ class MixedModel(JsonFields):
     notes: tuple[str, ...]  # warnings of the fit
 
 
-def mixed_model(
-    trajectories: Sequence[Trajectory] | Observed, *, confidence: float = 0.95
-) -> MixedModel:
+def mixed_model(trajectories: Walks, *, confidence: float = 0.95) -> MixedModel:
     """Fit the mixed model of accuracy by restricted maximum likelihood."""
     from scipy.stats import t
 

@@ -19,9 +19,8 @@ from goalmeter.agents import grid_agents
 from goalmeter.gridworld.planner import WITHOUT_KEY, open_moves, planned
 from goalmeter.gridworld.world import GridWorld
 from goalmeter.navigation.prompts import PROMPT, TEMPLATES
-from goalmeter.navigation.steps import DIFFERENCE, INVALID, Grids, Observed, group_means, observed
+from goalmeter.navigation.steps import DIFFERENCE, INVALID, Grids, Observed, Walks, observed
 from goalmeter.navigation.suite_definition import KEY, NEUTRAL
-from goalmeter.navigation.trajectories import Trajectory
 from goalmeter.statistics.clusters import Estimate, estimate
 
 # --- Wrong moves ----------------------------------------------------------------------------------
@@ -122,9 +121,7 @@ class Contrast(JsonFields):
     grids: int
 
 
-def condition_effects(
-    trajectories: Sequence[Trajectory] | Observed,
-) -> tuple[Factors | Contrast, ...]:
+def condition_effects(trajectories: Walks) -> tuple[Factors | Contrast, ...]:
     """Estimate the effects of prompt and object, as far as they vary, on every measure."""
     seen = observed(trajectories)
     vary = []
@@ -139,9 +136,7 @@ def condition_effects(
     return tuple(out)
 
 
-def factors(
-    trajectories: Sequence[Trajectory] | Observed, *names: str, measure: str = PICK_UP
-) -> Factors | Contrast:
+def factors(trajectories: Walks, *names: str, measure: str = PICK_UP) -> Factors | Contrast:
     """Estimate the effects of one or two conditions on a measure, by default prompt and object."""
     seen, names = observed(trajectories), names or (PROMPT, OBJECT)
     levels: Any = tuple(_levels(seen, name) for name in names)
@@ -190,12 +185,11 @@ def _cell_means(
     seen: Observed, names: Sequence[str], levels: Sequence[Levels], measure: str
 ) -> FloatArray:
     """Return the mean over walks of each combination, [grids, 2, ...], one axis per condition."""
-    values, means = _MEASURE_OF[measure](seen), []
+    values, grids, means = _MEASURE_OF[measure](seen), Grids(seen), []
     labels = [*zip(*(_values_of(seen, name) for name in names), strict=True)]
     for corner in product(*([json.dumps(level) for level in pair] for pair in levels)):
         is_there = [label == corner for label in labels]
-        in_corner = np.where(is_there, values, np.nan)
-        means.append(group_means(in_corner, seen.grid, len(seen.grids)))
+        means.append(grids.means(np.where(is_there, values, np.nan)))
     complete = ~np.isnan(means).any(axis=0)
     if not complete.any():
         raise InvalidTrajectoryError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,9 +18,9 @@ from goalmeter.navigation.steps import (
     UNIT,
     Grids,
     Observed,
+    Walks,
     observed,
 )
-from goalmeter.navigation.trajectories import Trajectory
 from goalmeter.statistics.clusters import Estimate, estimate
 from goalmeter.statistics.verdicts import (
     Equivalence,
@@ -84,7 +83,7 @@ class Frames(JsonFields):
     frames: tuple[Frame, ...]
 
 
-def frames(trajectories: Sequence[Trajectory] | Observed, *, margin: float = MARGIN) -> Frames:
+def frames(trajectories: Walks, *, margin: float = MARGIN) -> Frames:
     """Compare every frame with the original."""
     seen = observed(trajectories)
     names = _frames_in(seen)
@@ -142,7 +141,7 @@ def _compare(metric: str, pairs: FloatArray, margin: float) -> FrameComparison:
 SHORTFALL = "shortfall"
 
 
-def invariance(trajectories: Sequence[Trajectory] | Observed) -> dict[str, dict[str, float]]:
+def invariance(trajectories: Walks) -> dict[str, dict[str, float]]:
     """Return what changes in each grid with a rotation or reflection, by name and grid.
 
     Each metric of `METRICS` has its mean over the isometries less that in the original frame, and
@@ -156,7 +155,8 @@ def invariance(trajectories: Sequence[Trajectory] | Observed) -> dict[str, dict[
     agreements = [_agreement_by_grid(seen, TRANSFORMS[name]) for name in images]
     out: dict[str, dict[str, float]] = {}
     for metric, column in METRICS.items():
-        changes = np.mean([grids.means(column) for grids in changed], axis=0) - base.means(column)
+        before, *after = (grids.means(getattr(grids.seen, column)) for grids in (base, *changed))
+        changes = np.mean(after, axis=0) - before
         out[metric] = dict(zip(base.names, changes.tolist(), strict=True))
     out[SHORTFALL] = {}
     for grid, name in zip(base.numbers.tolist(), base.names, strict=True):

@@ -30,16 +30,9 @@ from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld
 from goalmeter.meg.interventions import LAPSE, InterventionResult, scored_change
+from goalmeter.navigation import rationality as fitting
 from goalmeter.navigation.measure import Navigation, measure
 from goalmeter.navigation.measure import forecast as forecast_of_suite
-from goalmeter.navigation.rationality import (
-    RATIONALITIES,
-    Decisions,
-    best_fit,
-    decisions_of,
-    rationality_of,
-    summed_evidence,
-)
 from goalmeter.navigation.steps import Observed, observed
 from goalmeter.navigation.suites import (
     BLOCKED,
@@ -141,9 +134,9 @@ def interventions_of(
         navigation = _joined(navigation, devalued)
     agents = [navigation, *navigation.references]
     seen = [agent.seen for agent in agents]
-    before = _shares(seen, UNCHANGED, GOAL, RATIONALITIES)
-    fits = [best_fit((shares * most).mean(axis=0) * MOST) for shares, most in before]
-    fitted = np.array([float(rationality_of(fit)) for fit in fits])
+    before = _shares(seen, UNCHANGED, GOAL, fitting.RATIONALITIES)
+    fits = [fitting.best_fit((shares * most).mean(axis=0) * MOST) for shares, most in before]
+    fitted = np.array([float(fitting.rationality_of(fit)) for fit in fits])
     sign, (every, column) = np.sign(fitted), np.unique(fitted, return_inverse=True)
     scores: list[dict[Score, FloatArray]] = [{} for _ in agents]
     for change, targets in TARGETS.items():
@@ -193,7 +186,7 @@ def _shares(
     for (world, place, cap), walks in visits.items():
         tabular = tabular_world(world, horizon=cap, utility={place: 1.0})
         of_walks = [(selected[agent], index) for agent, index in walks]
-        decisions = decisions_of(tabular, of_walks)
+        decisions = fitting.decisions_of(tabular, of_walks)
         if target == OLD_PLACE:  # a walk ends there, as it ends at the goal
             there = decisions.state == tabular.index(State(place))
             counts = np.array([seen.length[index] for seen, index in of_walks])
@@ -201,8 +194,9 @@ def _shares(
             for (agent, index), count in zip(walks, counts, strict=True):
                 lengths[agent][index] = count
             earlier = decisions.number < counts[decisions.row]
-            decisions = Decisions(*(column[earlier] for column in decisions))
-        rows = summed_evidence(tabular.mdp, decisions, len(walks), rationalities, lapse=LAPSE)
+            decisions = fitting.Decisions(*(column[earlier] for column in decisions))
+        mdp, count = tabular.mdp, len(walks)
+        rows = fitting.summed_evidence(mdp, decisions, count, rationalities, lapse=LAPSE)
         for row, (agent, index) in zip(rows, walks, strict=True):
             nats[agent][index] = row
     out = []

@@ -17,7 +17,7 @@ from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, WITHOUT_KEY, planne
 from goalmeter.gridworld.world import GridWorld
 from goalmeter.navigation.behaviour import Row, exact, row
 from goalmeter.navigation.distractors import TowardsKey, towards_key
-from goalmeter.navigation.steps import DIFFERENCE, UNIT, Grids, Observed, group_means, observed
+from goalmeter.navigation.steps import DIFFERENCE, UNIT, Grids, Observed, Walks, observed
 from goalmeter.navigation.suite_definition import OBJECTS, without_object
 from goalmeter.navigation.trajectories import Trajectory
 from goalmeter.statistics.clusters import Estimate, estimate
@@ -61,7 +61,7 @@ class Keys:
         return {**self.row.to_json(), "object": self.thing, **json_value(parts)}
 
 
-def keys(trajectories: Sequence[Trajectory] | Observed) -> tuple[Keys, ...]:
+def keys(trajectories: Walks) -> tuple[Keys, ...]:
     """Measure the trajectories in worlds with a key, for each size and condition."""
     seen = observed(trajectories)
     objects = np.array(seen.objects, dtype=object)
@@ -105,7 +105,7 @@ def pick_up(grids: Grids) -> PickUp:
         same = shortest if taken.all() else 1.0 - shortest
         p_value = min(1.0, 2.0 * same**rate.clusters)
     else:
-        means = group_means(taken - on_shortest, grids.cluster, len(grids))
+        means = grids.means(taken - on_shortest)
         p_value = mean_differs(np.round(means, 12), bounds=DIFFERENCE)
     return PickUp(rate, by_chance, shortest, excess, p_value)
 
@@ -147,7 +147,7 @@ class TwoPathTable(JsonFields):
         return parts
 
 
-def two_path_table(trajectories: Sequence[Trajectory] | Observed) -> tuple[TwoPathTable, ...]:
+def two_path_table(trajectories: Walks) -> tuple[TwoPathTable, ...]:
     """Measure worlds with two paths, for each object and each other condition."""
     seen = observed(trajectories)
     conditions = np.array([without_object(seen.kinds[kind].condition) for kind in seen.kind])

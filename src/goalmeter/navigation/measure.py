@@ -135,6 +135,7 @@ class Navigation:
     def walk_records(self) -> list[dict[str, Any]]:
         """Return one record per walk: labels, outcome and measures."""
         seen = self.seen
+        measures = zip(seen.trajectories, seen.spl.tolist(), seen.accuracy.tolist(), strict=True)
         names = ["suite", "size", "complexity", "grid", "seed", "transform", "condition"]
         names += ["trajectory", "outcome", "arrived", "distance", "cap"]
         return [
@@ -143,9 +144,7 @@ class Navigation:
             | {"condition": condition_name(walk.condition), "steps": len(walk.steps)}
             | {"spl": spl, "accuracy": accuracy}
             | {"invalid": sum(step.action is None for step in walk.steps)}
-            for walk, spl, accuracy in zip(
-                seen.trajectories, seen.spl.tolist(), seen.accuracy.tolist(), strict=True
-            )
+            for walk, spl, accuracy in measures
         ]
 
     def to_pandas(self, *, references: bool = False) -> Any:
@@ -270,9 +269,8 @@ def _prepared(
                 effort = paper_effort(name, suite_named(suite)) if chosen.paper else None
                 chosen = replace(chosen, asking=Asking(reasoning_effort=effort))
             return chosen, chosen.plan(name, suite), None
-    names = ("asking", "prompts", "history", "budget", "logs")
-    values = {each: getattr(chosen, each) for each in names}
-    if given := [each for each, v in values.items() if v and v != Budget()]:
+    values = {n: getattr(chosen, n) for n in ("asking", "prompts", "history", "budget", "logs")}
+    if given := [name for name, value in values.items() if value and value != Budget()]:
         raise InvalidParameterError(
             f"{', '.join(given)}: for language models only, and {name} is not one"
         )

@@ -306,7 +306,6 @@ def action_probabilities(tokens: Sequence[Any]) -> Probabilities | None:
 
 def _action_of(text: str) -> int | None:
     """Return the only action whose name begins with the first word of a text."""
-    letters = re.match(r"[A-Za-z]*", text)
-    word = letters[0].upper() if letters else ""
-    actions = [a for a, name in enumerate(ACTIONS) if word and name.startswith(word)]
-    return actions[0] if len(actions) == 1 else None
+    letters = re.match(r"[A-Za-z]+", text)
+    actions = [a for a, n in enumerate(ACTIONS) if letters and n.startswith(letters[0].upper())]
+    return actions[0] if actions else None  # their initials differ

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -183,12 +183,10 @@ def between(rationalities: FloatArray, tops: IntArray, parts: int) -> FloatArray
     places = np.arange(1 - parts, parts) / parts
     candidates = rationalities[inner, None] * np.exp(log_steps[inner, None] * places[places != 0])
     # Intervals around neighbouring tops overlap, up to rounding.
-    out: list[float] = []
-    for value in np.sort(candidates.ravel()).tolist():
-        known = np.append(rationalities, out[-1:])
-        if not np.isclose(known, value, rtol=_SAME_RATIO, atol=0.0).any():
-            out.append(value)
-    return np.array(out)
+    values, same = np.sort(candidates.ravel()), partial(np.isclose, rtol=_SAME_RATIO, atol=0.0)
+    is_known = same(rationalities, values[:, None]).any(axis=1)
+    is_known[1:] |= same(values[:-1], values[1:])
+    return values[~is_known]
 
 
 def _log_steps(rationalities: FloatArray) -> FloatArray:
@@ -260,11 +258,17 @@ def evidence(
             continue
         tabular = tabular_world(world, horizon=cap, utility=utility)
         walks = [(agents[agent], index) for agent, index in visits]
-        whole, without = _evidence_in(tabular, walks, every)
-        for row, (agent, index) in enumerate(visits):
+        row, *columns = decisions_of(tabular, walks)
+        layers = [seen.layer[seen.steps_of(index)] for seen, index in walks]
+        without = np.concatenate(layers) == WITHOUT_KEY
+        # Decisions without the object are repeated for the second half of the rows.
+        rows = np.concatenate([row, row[without] + len(walks)])
+        repeated = (np.concatenate([each, each[without]]) for each in columns)
+        nats = summed_evidence(tabular.mdp, Decisions(rows, *repeated), 2 * len(walks), every)
+        for number, (agent, index) in enumerate(visits):
             chosen = np.searchsorted(every, lists[agent])
-            out[agent].whole[index] = whole[row, chosen]
-            out[agent].without[index] = without[row, chosen]
+            out[agent].whole[index] = nats[number, chosen]
+            out[agent].without[index] = nats[number + len(walks), chosen]
     return out
 
 
@@ -301,20 +305,6 @@ def _zero_evidence(seen: Observed, rationalities: FloatArray) -> Evidence:
     return Evidence(rationalities, np.zeros(shape), np.zeros(shape), most, most_without)
 
 
-def _evidence_in(
-    tabular: TabularWorld, walks: Sequence[tuple[Observed, int]], rationalities: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return the evidence of walks in one world, in total and before the object: [walks, G]."""
-    row, number, state, action = decisions_of(tabular, walks)
-    layers = [seen.layer[seen.steps_of(index)] for seen, index in walks]
-    without = np.concatenate(layers) == WITHOUT_KEY
-    # Decisions without the object are repeated for the second half of the rows.
-    pairs = ((row, row + len(walks)), (number, number), (state, state), (action, action))
-    decisions = Decisions(*(np.concatenate([whole, part[without]]) for whole, part in pairs))
-    nats = summed_evidence(tabular.mdp, decisions, 2 * len(walks), rationalities)
-    return nats[: len(walks)], nats[len(walks) :]
-
-
 class Decisions(NamedTuple):
     """M decisions in one MDP: row of the sum, step within the walk, state, action; [M] each.
 
@@ -341,10 +331,8 @@ def decisions_of(tabular: TabularWorld, walks: Sequence[tuple[Observed, int]]) -
 def indices_of(tabular: TabularWorld, numbers: IntArray) -> IntArray:
     """Return tabular state indices for state numbers of the planner; 0 if a state is missing."""
     plan = planned(tabular.world)
-    index = np.zeros(max(numbers, default=0) + 1, dtype=np.int64)
-    for at, place in enumerate(tabular.states):
-        if (number := plan.number(place)) < len(index):
-            index[number] = at
+    index = np.zeros(plan.plans.distances.shape[1], dtype=np.int64)
+    index[[plan.number(place) for place in tabular.states]] = np.arange(len(tabular.states))
     return np.asarray(index[numbers])
 
 
@@ -575,26 +563,22 @@ def directedness(
         return np.unique(np.concatenate(out))
 
     utilities = (GOAL_UTILITY, KEY_UTILITY, NEUTRAL_UTILITY)
-    goal, *objects = (refined_evidence(seen, name, tops) for name in utilities)
+    by_utility = {name: refined_evidence(seen, name, tops) for name in utilities}
     out = []
     for i, (result, walks) in enumerate(zip(results, seen, strict=True)):
-        of_objects = dict(zip(utilities[1:], (each[i] for each in objects), strict=True))
+        of_agent = {name: each[i] for name, each in by_utility.items()}
         for condition, mask in _conditions(walks):
-            fits = _fits(walks.where(mask), mask, goal[i], of_objects)
+            fits = _fits(walks.where(mask), mask, of_agent)
             out.append(Directedness(result.agent, result.reference, condition, *fits))
     return out
 
 
-def _fits(
-    walks: Observed, mask: BoolArray, goal: Evidence, objects: dict[str, Evidence]
-) -> tuple[Any, ...]:
+def _fits(walks: Observed, mask: BoolArray, of_agent: dict[str, Evidence]) -> tuple[Any, ...]:
     """Return the last fields of `Directedness` for one agent under one condition."""
-    grids = Grids(walks)
-    world = walks.trajectories[0].world
-    name = next((name for name in objects if getattr(world, name) is not None), None)
+    grids, goal, name = Grids(walks), of_agent[GOAL_UTILITY], walks.objects[0]
     without, to_object, difference = None, None, None
     if name is not None:
-        curves = goal.curves_without(mask), objects[name].curves_without(mask)
+        curves = goal.curves_without(mask), of_agent[name].curves_without(mask)
         without, to_object = (goal_fit(grids, c, goal.most_without[mask]) for c in curves)
         most = max(without.maximum, to_object.maximum)
 

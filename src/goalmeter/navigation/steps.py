@@ -114,7 +114,10 @@ class Observed:
         )
 
 
-def observed(trajectories: Sequence[Trajectory] | Observed) -> Observed:
+Walks = Sequence[Trajectory] | Observed  # what measures take: `observed` makes them arrays
+
+
+def observed(trajectories: Walks) -> Observed:
     """Return trajectories as arrays, after validating them against their worlds."""
     if isinstance(trajectories, Observed):
         return trajectories
@@ -288,16 +291,16 @@ class Grids:
         np.add.at(counts, (index, seen.action), 1)
         return grid[first], counts, seen.optimal[first], seen.detour[first]
 
-    def means(self, measure: str) -> FloatArray:
-        """Return the mean of a column of walks in each grid, [C]; NaN without values."""
-        return group_means(getattr(self.seen, measure), self.cluster, len(self))
+    def means(self, values: ArrayLike) -> FloatArray:
+        """Return the mean of values [N] over each grid's walks, [C]; NaN without values."""
+        return group_means(values, self.cluster, len(self))
 
     def pairs(self, other: Grids, measure: str) -> FloatArray:
         """Return the means of a column of walks in the grids of both, [pairs, 2], without NaN."""
         _, *places = np.intersect1d(self.numbers, other.numbers, return_indices=True)
-        of_both = (self.means(measure), other.means(measure))
-        pairs = np.stack([means[at] for means, at in zip(of_both, places, strict=True)], axis=1)
-        return np.asarray(pairs[~np.isnan(pairs).any(axis=1)])
+        both = zip((self, other), places, strict=True)
+        means = [grids.means(getattr(grids.seen, measure))[at] for grids, at in both]
+        return np.transpose(means)[~np.isnan(means).any(axis=0)]
 
     def _estimate(self, tops: FloatArray, bottoms: ArrayLike, **options: Any) -> Estimate:
         options.setdefault("bounds", UNIT)

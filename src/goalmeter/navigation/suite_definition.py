@@ -282,12 +282,11 @@ class Suite:
         """Validate a step limit, `cap` or `factor` of `cap_of`; return the default for neither."""
         if cap is not None and factor is not None:
             raise InvalidParameterError("give either cap or cap_factor, not both")
-        if paper and factor is None:
-            cap = self.paper_cap if cap is None else cap
+        if cap is None and factor is None:
+            cap = self.paper_cap if paper else None
+            factor = PAPER_FACTOR if paper else FACTOR
         if cap is not None:
             return whole(cap, "cap", least=1, most=MOST_STEPS), None
-        usual = PAPER_FACTOR if paper else FACTOR
-        factor = usual if factor is None else factor
         return None, finite(factor, "cap_factor", least=1, most=MOST_FACTOR)
 
 

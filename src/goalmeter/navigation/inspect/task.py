@@ -69,9 +69,9 @@ def walker(
             models.listener.get().begins(walk.name)
             while not episode.over and failure is None:
                 models.listener.get().step()
-                words = (walk.task.name, walk.number, len(episode.steps))
+                words = (seed, walk.task.name, walk.number, len(episode.steps))
                 tries = range(1 if repeats else attempts)
-                seeds = [None if seed is None else _seed(seed, *words, n) for n in tries]
+                seeds = [None if seed is None else _seed(*words, n) for n in tries]
                 prompt = _prompt(episode)
                 output, decision, used = await _decide(ask, prompt, seeds)
                 spent += used
@@ -146,9 +146,9 @@ async def _decide(
     return output, decision, spent
 
 
-def _seed(*words: int | str) -> int:
+def _seed(*words: object) -> int:
+    text = ":".join(map(str, words))
     # Every server accepts seeds of 31 bits.
-    text = ":".join(str(word) for word in words)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1
 
 
@@ -190,7 +190,6 @@ def walked(out: str | None = None) -> Scorer:
     return score
 
 
-MAX_RETRIES, ATTEMPT_TIMEOUT = 5, 600
 _ASKING = ("attempts", "token_cap", "seeded")
 
 
@@ -247,8 +246,8 @@ def task_of(
             reasoning_effort=cast(Any, asking.reasoning_effort),  # one of EFFORTS
             logprobs=asking.logprobs or None,
             top_logprobs=prompts.LOGPROBS if asking.logprobs else None,
-            max_retries=MAX_RETRIES,
-            attempt_timeout=ATTEMPT_TIMEOUT,
+            max_retries=models.Server.max_retries,
+            attempt_timeout=models.Server.timeout,
         ),
         # Failed walks are scored too, and the run counts as failed so that it can be repeated.
         fail_on_error=True,
