@@ -34,13 +34,12 @@ IDEAL = "ideal-"
 def require_models(agents: Iterable[str]) -> None:
     """Check that the packages of language models are installed, without importing them."""
     models = [agent for agent in agents if is_model(agent)]
-    packages = ("inspect_ai", "torch", "transformers")
-    missing = [name for name in packages if find_spec(name) is None]
-    if models and missing:
-        raise MissingExtraError(
-            f"{', '.join(models)}: language models need the package {missing[0]!r}, which is not "
-            f"installed; {how_to_install('lm')}"
-        )
+    for name in ("inspect_ai", "torch", "transformers") if models else ():
+        if find_spec(name) is None:
+            raise MissingExtraError(
+                f"{', '.join(models)}: language models need the package {name!r}, which is not "
+                f"installed; {how_to_install('lm')}"
+            )
 
 
 def walk_plan(agent: str, name: str, **options: Any) -> WalkPlan:

@@ -46,10 +46,6 @@ def _read_logs(logs: str | Path | Iterable[str | Path]) -> list[Any]:
     log = require("inspect_ai.log", extra="lm", feature="Reading Inspect logs")
     paths: list[str | Path] = []
     for path in map(Path, [logs] if isinstance(logs, str | Path) else logs):
-        if not path.exists():
-            raise InvalidFileError(
-                f"{path} does not exist, expected an .eval file or a directory of them"
-            )
         found = log.list_eval_logs(str(path)) if path.is_dir() else [path]
         if not found:
             raise InvalidFileError(f"{path} contains no .eval file")
