@@ -48,8 +48,6 @@ class Step:
     slip: int | None = None  # move that was made instead of the action; None without a slip
 
     def __post_init__(self) -> None:
-        if self.action not in (None, *range(len(MOVES))):
-            raise InvalidTrajectoryError(f"action is {self.action!r}, expected 0 to 3, or None")
         if (self.action is None) != (self.invalid is not None):
             raise InvalidTrajectoryError(
                 f"action is {self.action!r} and invalid is {self.invalid!r}, expected a reason in "
@@ -372,6 +370,8 @@ class Episode:
         """Carry out a decision; a decision without an action is a step in place."""
         if self.over:
             raise InvalidParameterError(f"the walk through {self.task.name!r} has ended")
+        if decision.action not in (None, *range(len(MOVES))):
+            raise InvalidParameterError(f"action is {decision.action!r}, expected 0 to 3, or None")
         optimal, successors = self._board[self.state]
         slip = None if decision.action is None else self._slip()
         self._steps.append(Step(**vars(decision), state=self.state, optimal=optimal, slip=slip))
