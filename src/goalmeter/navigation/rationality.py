@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -183,10 +183,10 @@ def between(rationalities: FloatArray, tops: IntArray, parts: int) -> FloatArray
     places = np.arange(1 - parts, parts) / parts
     candidates = rationalities[inner, None] * np.exp(log_steps[inner, None] * places[places != 0])
     # Intervals around neighbouring tops overlap, up to rounding.
-    values, same = np.sort(candidates.ravel()), partial(np.isclose, rtol=_SAME_RATIO, atol=0.0)
-    is_known = same(rationalities, values[:, None]).any(axis=1)
-    is_known[1:] |= same(values[:-1], values[1:])
-    return values[~is_known]
+    values = np.sort(candidates.ravel())
+    is_known = (np.abs(rationalities / values[:, None] - 1.0) <= _SAME_RATIO).any(axis=1)
+    is_known[1:] |= np.abs(values[:-1] / values[1:] - 1.0) <= _SAME_RATIO
+    return np.asarray(values[~is_known])
 
 
 def _log_steps(rationalities: FloatArray) -> FloatArray:
