@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast
 
@@ -190,6 +191,7 @@ def walked(out: str | None = None) -> Scorer:
     return score
 
 
+_SUITE_OPTIONS = sorted(field.name for field in fields(SuiteOptions))
 _ASKING = ("attempts", "token_cap", "seeded")
 
 
@@ -205,10 +207,17 @@ def navigation(
     """Return a suite as a task; `options` are those of the suite and some of `Asking`."""
     record = suite_named(name)
     asking = prompts.Asking(**{each: options.pop(each) for each in _ASKING if each in options})
+    if unknown := sorted(set(options).difference(_SUITE_OPTIONS)):
+        raise InvalidParameterError(
+            f"there is no option {unknown[0]!r}, expected one of {', '.join(_SUITE_OPTIONS)}"
+        )
     # Values from the command line are text, or single values instead of lists.
     for each in SEVERAL.keys() & options.keys():
-        if options[each] is not None:
-            options[each] = [SEVERAL[each](value) for value in _as_list(options[each])]
+        try:
+            if options[each] is not None:
+                options[each] = [SEVERAL[each](value) for value in _as_list(options[each])]
+        except (TypeError, ValueError) as cause:
+            raise InvalidParameterError(f"{each} is {options[each]!r}: {cause}") from cause
     names = _as_list(prompt or prompts.default_prompts(record))
     tasks = tasks_of(record, SuiteOptions(**options), prompts.conditions(names, history))
     return task_of(tasks, asking, once=once, out=out)
