@@ -8,6 +8,8 @@ if __name__ == "__main__":
     main("replicate", "lm-representation")
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,25 @@ from goalmeter import navigation, representation
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.report import Table
-from goalmeter.representation import Explained, Network, PlanDecoder, Split
+from goalmeter.representation import (
+    Activations,
+    Explained,
+    Network,
+    PlanDecoder,
+    Sample,
+    Split,
+)
 from goalmeter.statistics import Estimate
 from replications import ledger
-from replications.common import BoolArray, IntArray, ProgressCallback, Texts, plain, write_tables
+from replications.common import (
+    FEWEST,
+    BoolArray,
+    IntArray,
+    ProgressCallback,
+    Texts,
+    plain,
+    write_tables,
+)
 
 say = Texts("lm_representation")
 
@@ -28,7 +45,8 @@ say = Texts("lm_representation")
 #     map/mlp, map/linear         cells that the published probes read rightly, before and after it
 #                                 reasons and by size; beside them what needs no activations
 #     decoded/accuracy            actions that are optimal on the map of the published MLP
-#     decoded/recovery            wrong actions where that map would have given a right one
+#     decoded/recovery            wrong actions where that map would have given a right one; also
+#                                 the least and the greatest share of a size
 #     plan/POSITION/1, plan/N/K   plans read by the two-block decoder
 # As in the paper, probes are trained on first decisions of walks; a decoded map is made for every
 # decision, by a fit that saw nothing of its grid.
@@ -38,8 +56,10 @@ say = Texts("lm_representation")
 NAME, LEDGER_PREFIX = "lm-representation", "lm-representation/"
 MODEL, GRIDS = "goalmeter/mouse", 40
 SIZES, COMPLEXITIES = (7, 9, 11), (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-# Plans at the paper's largest sizes are those of a mouse that was trained on them.
-LARGE_MODEL, LARGE_SIZES, LARGE_GRIDS = Path(__file__).parent / "weights", (13, 15), 12
+# Plans at the paper's largest sizes, and wrong actions at each of its sizes, are those of a mouse
+# that was trained on all of them.
+LARGE_MODEL, LARGE_GRIDS = Path(__file__).parent / "weights", 12
+LARGE_SIZES = (7, 9, 11, 13, 15)
 PRE, POST = "pre/end", "post/end"
 # Two thirds of the way, as the paper's main layer: block 15 of 24, and 3 of 4.
 LAYER = 3
@@ -57,8 +77,13 @@ def _of_size(shapes: Any, size: str) -> IntArray:
     return np.flatnonzero((shapes[:, 0] == int(size)) if size != ALL else shapes[:, 0] > 0)
 
 
-def _maps(captures: Any, first: BoolArray, seed: int, tell: ProgressCallback) -> Maps:
+def _is_first(captures: Any) -> BoolArray:
+    return np.array([captures.samples[row].step == 0 for row in captures.rows.tolist()])
+
+
+def _maps(captures: Any, seed: int, tell: ProgressCallback) -> Maps:
     """The published probes and a linear one that can express a map, on first decisions."""
+    first = _is_first(captures)
     out: dict[tuple[str, str, str], Sequence[Any]] = {}
     for position in (PRE, POST):
         whole = captures.reading(LAYER, position)
@@ -82,12 +107,39 @@ def _maps(captures: Any, first: BoolArray, seed: int, tell: ProgressCallback) ->
     return out
 
 
+def _explained(
+    captures: Any, sizes: Sequence[int], seed: int, tell: ProgressCallback
+) -> dict[str, Explained]:
+    """What maps of the published MLP explain of all actions, and of those in mazes of each size."""
+    reading, first = captures.reading(LAYER, PRE), _is_first(captures)
+    parts = [
+        Split(part.train[first[part.train]], part.validation[first[part.validation]], part.test)
+        for part in representation.folds(reading.scenes, _FOLDS, seed=seed)
+    ]
+    tell("decoded maps")
+    posterior = representation.cross_fitted(MLP, reading, parts, seed=seed)
+    out = {}
+    for size in (ALL, *map(str, sizes)):
+        kept = _of_size(reading.scenes.shapes, size)
+        scenes = reading.scenes.where(kept)
+        decoded = representation.decoded(posterior[kept], scenes, rule="published")
+        controls = representation.map_controls(decoded, scenes, seed=seed)
+        out[size] = representation.explained(decoded, controls, scenes)[0]
+    return out
+
+
 def _plans(
-    captures: Any, network: Network, sizes: Sequence[str], seed: int, tell: ProgressCallback
+    samples: Sequence[Sample],
+    trained: Activations,
+    network: Network,
+    sizes: Sequence[str],
+    seed: int,
+    tell: ProgressCallback,
 ) -> dict[str, Any]:
-    plans = representation.plans_of(captures.samples)
-    at = representation.rows_of(captures.trained, plans)
-    first = [sample for sample in captures.samples if sample.step == 0]
+    """Plans by size, read from activations of first decisions at the least."""
+    plans = representation.plans_of(samples)
+    at = representation.rows_of(trained, plans)
+    first = [sample for sample in samples if sample.step == 0]
     stated = representation.stated_plans(first, network.local.tokenizer, plans)
     tables = {}
     for size in sizes:
@@ -130,6 +182,16 @@ def _numbers(
         for row in table.plan if size != ALL else ():
             if row.position == POST and row.n <= MOST_PREFIX:
                 yield f"plan/{size}/{row.n}", row.prefix
+
+
+def _range(by_size: Mapping[str, Explained]) -> Iterator[tuple[str, Estimate]]:
+    """The least and the greatest recovery of a size, of sizes with errors in enough mazes."""
+    shares = [each.recovery for size, each in by_size.items() if size != ALL]
+    counted = [share for share in shares if share.clusters >= FEWEST]
+    # Of one size there is no range.
+    if len(counted) > 1:
+        yield "decoded/recovery/least", min(counted, key=lambda share: share.value)
+        yield "decoded/recovery/greatest", max(counted, key=lambda share: share.value)
 
 
 _TIMES = {PRE: "before it reasons", POST: "after"}
@@ -178,52 +240,64 @@ def _tables(
 
 def _walked(
     out: Path, model: str, sizes: Sequence[int], grids: int, seed: int, tell: ProgressCallback
-) -> tuple[Any, Network]:
-    """Run a model in mazes of these sizes and return its captures and network."""
+) -> tuple[tuple[Sample, ...], Network]:
+    """Run a model in mazes of these sizes and return its decisions and network."""
     run = out / "walks"
     worlds: dict[str, Any] = {"sizes": sizes, "complexities": COMPLEXITIES, "grids": grids}
+    # The default for names of organisms, but not for their folders.
+    worlds |= {"held_out": True}
     walks: dict[str, Any] = worlds | {"trajectories": 1, "seed": seed, "beside": []}
     navigation.measure(model, **walks, prompts=["compact/2"], out=run, progress=tell)
-    samples, network = representation.replay(run)
-    chosen: dict[str, Any] = {"layers": [LAYER], "positions": [PRE, POST], "seed": seed}
-    return representation.captured(samples, network, out, **chosen, tell=tell), network
+    return representation.replay(run)
+
+
+def _large_mouse(
+    out: Path, grids: int, seed: int, tell: ProgressCallback
+) -> tuple[dict[str, Explained], dict[str, Any]]:
+    """What maps explain of the actions of the mouse for large mazes, and its plans, by size."""
+    model = f"goalmeter-local/{LARGE_MODEL}"
+    samples, network = _walked(out, model, LARGE_SIZES, grids, seed, tell)
+    # Answers take most of the time, and are read for plans only.
+    prompts = tuple(replace(sample, answer=()) for sample in samples)
+    ends: dict[str, Any] = {"layers": [LAYER], "positions": [PRE], "seed": seed, "tell": tell}
+    captures = representation.captured(prompts, network, out / "maps", **ends)
+    by_size = _explained(captures, LARGE_SIZES, seed, tell)
+    samples = tuple(sample for sample in samples if sample.world.shape[0] not in SIZES)
+    first = [sample for sample in samples if sample.step == 0]
+    ends = {"layers": [LAYER], "positions": [PRE, POST], "progress": tell}
+    trained = representation.capture(first, network, out / "plans", **ends)
+    sizes = [str(size) for size in LARGE_SIZES if size not in SIZES]
+    return by_size, _plans(samples, trained, network, sizes, seed, tell)
 
 
 def replicate(out: Path, options: StudyOptions) -> Outcome:
     """Read the maps and plans of the mouse as the paper reads those of GPT-OSS-20B.
 
-    Seeds are mazes of each size and complexity, 40 by default, and at most 12 at sizes 13 and 15,
-    where a mouse that was trained on these sizes is read. All of it runs in this process.
+    Seeds are mazes of each size and complexity, 40 by default, and at most 12 for a mouse that was
+    trained on sizes up to 15, whose plans are read at sizes 13 and 15 and whose wrong actions at
+    each size. All of it runs in this process.
     """
     grids, seed = options.count(GRIDS, least=4), options.seed
     tell = options.progress or (lambda line: None)
-    captures, network = _walked(out, MODEL, SIZES, grids, seed, tell)
-    first = np.array([captures.samples[row].step == 0 for row in captures.rows.tolist()])
-    by_probe = _maps(captures, first, seed, tell)
-    tell("decoded maps")
-    reading = captures.reading(LAYER, PRE)
-    parts = [
-        Split(part.train[first[part.train]], part.validation[first[part.validation]], part.test)
-        for part in representation.folds(reading.scenes, _FOLDS, seed=seed)
-    ]
-    posterior = representation.cross_fitted(MLP, reading, parts, seed=seed)
-    decoded = representation.decoded(posterior, reading.scenes, rule="published")
-    controls = representation.map_controls(decoded, reading.scenes, seed=seed)
-    explained = representation.explained(decoded, controls, reading.scenes)[0]
-    plans = _plans(captures, network, (ALL, *map(str, SIZES)), seed, tell)
-    if LARGE_SIZES:
-        large = f"goalmeter-local/{LARGE_MODEL}"
-        fewer = min(grids, LARGE_GRIDS)
-        captures, network = _walked(out / "large", large, LARGE_SIZES, fewer, seed, tell)
-        plans |= _plans(captures, network, tuple(map(str, LARGE_SIZES)), seed, tell)
-    numbers = {name: value for name, value in _numbers(by_probe, explained, plans) if value.n}
+    ends: dict[str, Any] = {"layers": [LAYER], "positions": [PRE, POST]}
+    samples, network = _walked(out, MODEL, SIZES, grids, seed, tell)
+    captures = representation.captured(samples, network, out, **ends, seed=seed, tell=tell)
+    by_probe = _maps(captures, seed, tell)
+    explained = _explained(captures, (), seed, tell)[ALL]
+    plans = _plans(samples, captures.trained, network, (ALL, *map(str, SIZES)), seed, tell)
+    by_size, larger = _large_mouse(out / "large", min(grids, LARGE_GRIDS), seed, tell)
+    plans |= larger
+    shares = chain(_numbers(by_probe, explained, plans), _range(by_size))
+    numbers = {name: value for name, value in shares if value.n}
     maps = [
         dict(zip(("probe", "position", "size"), key, strict=True)) | {"rows": rows}
         for key, rows in by_probe.items()
     ]
     results = {"numbers": numbers, "maps": maps, "explained": explained, "plans": plans}
+    results |= {"explained_by_size": by_size}
     value = {"replication": NAME, "seeds": grids} | plain(results)
-    return write_tables(out, _tables(numbers, by_probe, explained, plans), value)
+    tables = _tables(numbers, by_probe, explained, plans)
+    return write_tables(out, (*tables, say.table("explained_by_size", by_size.items())), value)
 
 
 def planned(options: StudyOptions) -> dict[str, int]:
