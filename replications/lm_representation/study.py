@@ -9,7 +9,6 @@ if __name__ == "__main__":
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +28,7 @@ from goalmeter.representation import (
 )
 from goalmeter.statistics import Estimate
 from replications import ledger
-from replications.common import (
-    FEWEST,
-    BoolArray,
-    IntArray,
-    ProgressCallback,
-    Texts,
-    plain,
-    write_tables,
-)
+from replications.common import BoolArray, IntArray, ProgressCallback, Texts, plain, write_tables
 
 say = Texts("lm_representation")
 
@@ -45,8 +36,7 @@ say = Texts("lm_representation")
 #     map/mlp, map/linear         cells that the published probes read rightly, before and after it
 #                                 reasons and by size; beside them what needs no activations
 #     decoded/accuracy            actions that are optimal on the map of the published MLP
-#     decoded/recovery            wrong actions where that map would have given a right one; also
-#                                 the least and the greatest share of a size
+#     decoded/recovery            wrong actions where that map would have given a right one
 #     plan/POSITION/1, plan/N/K   plans read by the two-block decoder
 # As in the paper, probes are trained on first decisions of walks; a decoded map is made for every
 # decision, by a fit that saw nothing of its grid.
@@ -184,16 +174,6 @@ def _numbers(
                 yield f"plan/{size}/{row.n}", row.prefix
 
 
-def _range(by_size: Mapping[str, Explained]) -> Iterator[tuple[str, Estimate]]:
-    """The least and the greatest recovery of a size, of sizes with errors in enough mazes."""
-    shares = [each.recovery for size, each in by_size.items() if size != ALL]
-    counted = [share for share in shares if share.clusters >= FEWEST]
-    # Of one size there is no range.
-    if len(counted) > 1:
-        yield "decoded/recovery/least", min(counted, key=lambda share: share.value)
-        yield "decoded/recovery/greatest", max(counted, key=lambda share: share.value)
-
-
 _TIMES = {PRE: "before it reasons", POST: "after"}
 
 
@@ -287,8 +267,7 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     plans = _plans(samples, captures.trained, network, (ALL, *map(str, SIZES)), seed, tell)
     by_size, larger = _large_mouse(out / "large", min(grids, LARGE_GRIDS), seed, tell)
     plans |= larger
-    shares = chain(_numbers(by_probe, explained, plans), _range(by_size))
-    numbers = {name: value for name, value in shares if value.n}
+    numbers = {name: value for name, value in _numbers(by_probe, explained, plans) if value.n}
     maps = [
         dict(zip(("probe", "position", "size"), key, strict=True)) | {"rows": rows}
         for key, rows in by_probe.items()
