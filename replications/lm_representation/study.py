@@ -18,14 +18,7 @@ from goalmeter import navigation, representation
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.report import Table
-from goalmeter.representation import (
-    Activations,
-    Explained,
-    Network,
-    PlanDecoder,
-    Sample,
-    Split,
-)
+from goalmeter.representation import Activations, Explained, Network, PlanDecoder, Sample, Split
 from goalmeter.statistics import Estimate
 from replications import ledger
 from replications.common import BoolArray, IntArray, ProgressCallback, Texts, plain, write_tables
@@ -46,8 +39,8 @@ say = Texts("lm_representation")
 NAME, LEDGER_PREFIX = "lm-representation", "lm-representation/"
 MODEL, GRIDS = "goalmeter/mouse", 40
 SIZES, COMPLEXITIES = (7, 9, 11), (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-# Plans at the paper's largest sizes, and wrong actions at each of its sizes, are those of a mouse
-# that was trained on all of them.
+# Plans at the paper's largest sizes, and wrong actions by size, are those of a mouse that was
+# trained on all of its sizes.
 LARGE_MODEL, LARGE_GRIDS = Path(__file__).parent / "weights", 12
 LARGE_SIZES = (7, 9, 11, 13, 15)
 PRE, POST = "pre/end", "post/end"
@@ -126,7 +119,7 @@ def _plans(
     seed: int,
     tell: ProgressCallback,
 ) -> dict[str, Any]:
-    """Plans by size, read from activations of first decisions at the least."""
+    """Plans by size; the activations have all first decisions."""
     plans = representation.plans_of(samples)
     at = representation.rows_of(trained, plans)
     first = [sample for sample in samples if sample.step == 0]
@@ -224,9 +217,8 @@ def _walked(
     """Run a model in mazes of these sizes and return its decisions and network."""
     run = out / "walks"
     worlds: dict[str, Any] = {"sizes": sizes, "complexities": COMPLEXITIES, "grids": grids}
-    # The default for names of organisms, but not for their folders.
-    worlds |= {"held_out": True}
-    walks: dict[str, Any] = worlds | {"trajectories": 1, "seed": seed, "beside": []}
+    # The default for names of organisms, but not for folders.
+    walks = worlds | {"held_out": True, "trajectories": 1, "seed": seed, "beside": []}
     navigation.measure(model, **walks, prompts=["compact/2"], out=run, progress=tell)
     return representation.replay(run)
 
