@@ -8,10 +8,10 @@ random weights that is an order of magnitude larger. Three ways, in turns in one
 * capture: `gm.representation.capture`, the whole call: tokens are found in each row, the weights
   are hashed, a batch is compared with a single row, and shards are written.
 
-Two layers and two positions (six tokens) are kept. The batches are the same for all: rows of like
-lengths, 8192 tokens at most. "Once" is what a capture does a single time, however many rows it has:
-it hashes the weights and reads three rows more, to compare two in a batch with one alone. Peak
-memory is that of a process for each way, above what it held before.
+Two layers and two positions (six tokens) are stored. The batches are the same for all: rows of
+similar lengths, at most 8192 tokens. "Once" is the fixed cost of a capture: it hashes the weights
+and reads three more rows, to compare two in a batch with one alone. Peak memory is that of a
+process for each way, above what it held before.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The search without sufficient recall finds what a more elaborate one found.
+"""The search without sufficient recall matches a more elaborate one, with one exception.
 
 An earlier version of the search had further parts (generations of utilities with inherited kinds of
 policies, a walk along ridges at a fixed expected utility, limits in every direction). Its values,

@@ -1,13 +1,13 @@
-"""MEG in a diagram by elimination costs hardly more when the network grows; enumeration explodes.
+"""MEG in a diagram by elimination scales with the network; enumeration is exponential.
 
 Two growing diagrams: an MDP of 3 states and 2 actions written as a chain of states and decisions
 (sufficient recall), and a single decision in a random network of 3-state variables, its target at
-the far end. Ours are the whole calls `gm.meg.causal_utility` (a known utility) and
-`gm.meg.targets` (the best of all utilities over the last variable), value and proven bound. The
-baseline (`baselines/causal_enumeration.py`) is the only way there is today: the table of all joint
-outcomes, from which come all conditional expectations, then soft backward induction over the few
-contexts, and the optimum by Brent's method or BFGS. It is stopped where the table no longer fits
-in 2 GiB or a run takes more than 10 s; ours goes on. Both sides must agree.
+the far end. Ours are the whole calls `gm.meg.causal_utility` (a known utility) and `gm.meg.targets`
+(the best of all utilities over the last variable), value and proven bound. The baseline
+(`baselines/causal_enumeration.py`) is the table of all joint outcomes, from which all conditional
+expectations follow, then soft backward induction over the few contexts, and the optimum by Brent's
+method or BFGS. It is stopped when the table exceeds 2 GiB or a run takes more than 10 s. Both sides
+must agree.
 """
 
 from __future__ import annotations

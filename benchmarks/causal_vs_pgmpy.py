@@ -1,14 +1,13 @@
-"""MEG in a shipped network takes a small multiple of the query that it rests on, asked of pgmpy.
+"""MEG in a standard network takes a few times its query in pgmpy, more in large networks.
 
 Networks of the bnlearn repository, as pgmpy ships them. In each, eight decisions and targets drawn
 with a seed: any variable as the decision, any of its descendants as the target. `targets` is the
-whole of `gm.meg.targets`: the graph, the order, P(target | decision, what it sees), the best of all
-utilities and its proven bound. The peer is pgmpy's `VariableElimination`, asked for the same
+whole of `gm.meg.targets`: the graph, the order, P(target | decision, its observations), the best of
+all utilities and its proven bound. The peer is pgmpy's `VariableElimination`, asked for the same
 conditional distribution in the same network, all contexts in one query, with its default order;
-`prepare` is making the object, once a network, `query` each query. `our query` is the same
-distribution alone, from a network that has answered nothing yet. Reading and converting
-files and imports are not counted. Both sides' probabilities must agree; `refused` counts pairs that
-we say are too large to work out.
+`prepare` creates the object, once per network, `query` is one query. `our query` is the same
+distribution from a network without cached results. Imports and reading files are not counted. Both
+sides' probabilities must agree; `refused` counts pairs that are too large for goalmeter.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""MEG in a diagram costs what its elimination width asks for; in its size it is nearly linear.
+"""The cost of MEG in a diagram grows with its elimination width, nearly linearly with its size.
 
 Grids of binary variables: each has two parents, the one before it on its rail and the one above,
 so every CPD is small and the elimination width is the number of rails. A decision at the near end
 of the first rail, towards the far end of the last one. `ours` is the whole of `gm.meg.targets`. It
-is compared with a lower mark that needs to know the grid: the conditional probability of the
-target given the decision and what it sees, by a sweep along the rails written by hand
-(`baselines/grid_sweep.py`), whose tables hold 2^(rails + 2) numbers. The sweep does not measure
-anything and has no order to find; both sides' probabilities must agree. First ever longer grids of
-one width, where time should be linear, then ever wider ones of as many variables.
+is compared with a lower bound that uses the structure of the grid: the conditional probability of
+the target given the decision and its observations, by a hand-written sweep along the rails
+(`baselines/grid_sweep.py`), whose tables have 2^(rails + 2) numbers. The sweep measures nothing and
+needs no elimination order; both sides' probabilities must agree. The first table has grids of one
+width and growing length, where time should be linear, the second grids of growing width.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""A compiled search of many small worlds is faster, and does not pay for a second engine.
+"""A compiled search of many small worlds is faster, but not worth a second engine.
 
 Random CliffWorlds with epsilon-greedy and random behaviour (`many_worlds.py`), whose optima are
 finite. Compiled is the bare search (`baselines/compiled_search.py`, numba: no certificate, no
 optimum at infinity, no result object); in NumPy it is the whole of `gm.meg.unknown_utility_many`,
-which has all of these. Both have one thread and take turns; times are of the processor. The first
-call compiles, and so does that of every new version; other processes load what was kept. As it
-would have to stand beside the engine in NumPy, which is needed where numba is not installed, and
-saves its own compilation only after some thousands of worlds, it is not part of goalmeter. Without
-numba the script says so and measures nothing.
+which has all of these. Both have one thread and take turns; times are CPU times. The
+first call of each version compiles; other processes load the compiled code from a cache. The NumPy
+engine would still be needed where numba is not installed, and compilation pays off only after some
+thousands of worlds, so the compiled search is not part of goalmeter. Without numba the script
+prints a message and measures nothing.
 """
 
 from __future__ import annotations

@@ -1,20 +1,20 @@
-"""How often intervals of few clusters hold the truth, for every statistic that is reported.
+"""Coverage of intervals of few clusters, for every reported statistic.
 
 Each row is a statistic of a population of grids, of trajectories or of seeds, whose true value is
 known: populations of walks are 300 mazes of size 7, walked through four times by a reference agent,
-and the truth is the value over all of them. So many of them are drawn as the column says, the
-interval at 95% is formed as every table forms it, and it is counted how often the truth lies
-inside. With 400 runs a true rate of 95% is seen between 93% and 97%; rows of MEG have 150 runs,
-91% to 98%. A share in brackets is that of samples that were refused an interval, which count
-neither way. `resampled` is what there was before: percentiles of resamples, for 5 and 20 clusters.
-`width` is that of the interval, for 5 and 20. In rows named "one in ten" about every tenth cluster
-is of another kind, and few samples have seen it. Rows of a ratio over steps are of grids in some of
-which the agent is stuck for as many steps as it is given.
+and the truth is the value over all of them. A sample has n of them (the column), its 95% interval
+is computed as in every table, and coverage is the share of samples whose interval contains the
+truth. With 400 runs a true rate of 95% is observed between 93% and 97%; rows of MEG have 150 runs,
+91% to 98%. A share in brackets is that of samples without an interval, which are not counted.
+`resampled` is the previous method: percentiles of resamples, for 5 and 20 clusters. `width` is that
+of the interval, for 5 and 20. In rows named "one in ten" about every tenth cluster is of another
+kind, which few samples contain. Rows of a ratio over steps include grids in which the agent is
+stuck until the step limit.
 
-The second table has strata of binary clusters, as many in each as it says, over 600 samples, as
-shares and as differences of pairs. The last eight rows of strata and the last four of ratios were
-written down after the method was chosen, and nothing was changed after they were seen. The draws
-are seeded: the tables are the same on every machine.
+The second table has strata of binary clusters, of the sizes given, over 600 samples, as shares and
+as differences of pairs. The last eight rows of strata and the last four of ratios were added after
+the method was chosen, and the method was not changed afterwards. The draws are seeded: the tables
+are the same on every machine.
 """
 
 from __future__ import annotations

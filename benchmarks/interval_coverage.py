@@ -1,14 +1,15 @@
-"""How often the interval of an estimate from trajectories holds the truth.
+"""Coverage of the interval of an estimate from trajectories.
 
 Worlds and policies whose MEG is known exactly; trajectories are drawn from the policy, the
-interval is formed, and it is counted how often the exact MEG lies inside. `low` and `high` are
-the shares of runs in which it lies below and above. `raw` and `corrected` are means over the
-runs, to be compared with `exact`: the first is biased upwards; the second is never below 0, and so
-too high where the truth is small. With 400 runs a true rate of 95% is seen between 93% and 97%:
-from a hundred trajectories on no row is below that. With 25 it is 89.0% where a class of utilities
-is fitted to a policy that strays little, below the nominal rate, and 92.8% in Example 1. Where the
-truth is 0 (the uniform policy) the interval includes 0 unless the test rejects it, so it covers
-more often. Run i of a row has the seed (0, i): the table is the same on every machine.
+interval is computed, and coverage is the share of runs in which it contains the exact MEG. `low`
+and `high` are the shares of runs in which the exact MEG lies below and above. `raw` and `corrected`
+are means over the runs, to be compared with `exact`: the first is biased upwards; the second is
+never below 0, and so too high where the truth is small. With 400 runs a true rate of 95% is
+observed between 93% and 97%; no row of a hundred or more trajectories is below that. With 25
+trajectories it is 89.0%, below the nominal rate, where a class of utilities is fitted to a nearly
+deterministic policy, and 92.8% in Example 1. Where the truth is 0 (the uniform policy) the interval
+includes 0 unless the test rejects it, so coverage is higher. Run i of a row has the seed (0, i):
+the table is the same on every machine.
 """
 
 from __future__ import annotations

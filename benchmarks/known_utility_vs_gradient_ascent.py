@@ -1,10 +1,10 @@
 """MEG for a known utility is faster than Algorithm 1 at any rate known beforehand to work.
 
 All thirteen CliffWorld settings. Ours is `gm.meg.known_utility`, the whole call, value and proven
-bound. The baseline is Algorithm 1, gradient ascent in the rationality, over the arithmetic of
-imitation's MCE-IRL (`baselines/gradient_ascent.py`). How its learning rate is chosen, and when a
-run counts as a lower bound, is said in `race.py`. A rate that is tuned to each problem, knowing its
-solution, makes the ascent about as fast as ours.
+bound. The baseline is Algorithm 1, gradient ascent in the rationality, with the arithmetic of
+MCE-IRL in the imitation library (`baselines/gradient_ascent.py`). `race.py` defines how its
+learning rate is chosen and when a run counts as a lower bound. With a rate tuned to each problem,
+which requires its solution, the ascent is about as fast as ours.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How well the paper's mazes fill the connections of a server with a model's latencies.
+"""Use of a server's connections by the paper's mazes, at realistic latencies.
 
 A stub server on loopback (`tests/lm/stub.py`) answers in lognormal times: median 4 s, of which one
 in twenty is over 10.7 s (shape 0.6), and a fifth of its answers is drawn at random. One call in a
@@ -8,9 +8,9 @@ walk, whose steps follow each other: its number of questions times the mean time
 Efficiency is the ideal over the wall time.
 
 Time is compressed: the server's times and the client's waits are divided by the factor of each row.
-What the client itself computes is not, so it weighs that much more than in a run with a real model;
-the efficiency of each row has that in it. `client` is the processor time of the client per call,
-which bounds the calls that one process can make in a second.
+The client's own computation is not, so it weighs more than in a run with a real model; the
+efficiency includes it. `client` is the processor time of the client per call, which bounds the
+calls that one process can make in a second.
 
 The suite has 300 grids and 3,000 walks. At 64 connections three walks of each grid are made, so
 that the bound is not the longest walk; in the other rows one walk of a grid, with few connections

@@ -1,16 +1,16 @@
-"""Thousands of small worlds, all different, cost a fraction of as many single calls.
+"""Thousands of different small worlds cost a fraction of as many single calls.
 
 Random CliffWorlds (40 states, 4 actions, 20 decisions): wind, cliffs, two goals, start and
 behaviour are drawn anew in each; behaviours are optimal, epsilon-greedy, soft-optimal or drawn at
 random, a quarter each. `gm.meg.known_utility_many` and `gm.meg.unknown_utility_many` over all of
-them, in five parts that take turns with a loop over the single call on some of the worlds. Times
-are of the processor (`time.process_time`, all threads), because the machine is shared; the aims are
-10,000 known utilities in 10 seconds on two cores, 20 of the processor, and 10,000 unknown ones in a
-minute, 120 of the processor. Unknown utilities are searched by kind of behaviour, because an
-optimum far out, or at infinity, takes more steps.
+them, in five parts, in turns with a loop over the single call on some of the worlds. Times are CPU
+times (`time.process_time`, all threads), because the machine is shared; the aims are 10,000 known
+utilities in 10 seconds on two cores (20 s of CPU time) and 10,000 unknown ones in a minute (120 s).
+Unknown utilities are grouped by kind of behaviour, because a distant optimum, or one at infinity,
+takes more steps.
 
-The results of the loop are compared with those of the many. Worlds *left alone* did not close
-beside the others and were searched anew by the single call; their cost is counted.
+The results of the loop are compared with those of the batch. Worlds *left alone* were not certified
+in the batch and were searched again by the single call; their cost is included.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-"""Asking a local model for its walks costs little more than its own batched generation.
+"""Walks of a local model cost little more than its own batched generation.
 
 Every walk of a maze suite through Inspect and our provider `goalmeter-local`: prompts, tokens,
 batches, answers read, records kept, logs written; against a bare `model.generate` of transformers
 on the same prompts, which are tokenised before the clock starts, in full batches of the same size,
-with as many new tokens, sampled by the same temperature and top-p. The models are Llamas of random
-weights that say 92 tokens and then a move (`talking_model.py`), on the processor in 32-bit floats
-with one thread for linear algebra. Both sides take turns; ratios are of one turn each, as median
-(least to most). CPU time is that of all threads; by the clock, reading answers and writing logs go
-on beside the next batch where there is a second core.
+with as many new tokens, sampled by the same temperature and top-p. The models are Llamas with
+random weights that write 92 tokens and then a move (`talking_model.py`), on the processor in 32-bit
+floats with one thread for linear algebra. Both sides take turns; ratios are of one turn each, as
+median (least to most). CPU time is that of all threads; in wall-clock time, reading answers and
+writing logs overlap with the next batch if there is a second core.
 
-What is added is a cost of each question, some 6 ms of CPU time whatever the model, part of which
-bare generation spends too. It is little beside models as small as these; a quarter of a million
-weights is answered in less, and then ours took 1.7 times as long in all. Inspect's own provider for
+The overhead is some 6 ms of CPU time per question, whatever the model, part of which bare
+generation has too. It is small compared with these models; a model of a quarter of a million
+weights answers in less time, and ours then took 1.7 times as long. Inspect's own provider for
 transformers, `hf`, asks some of the same questions in the same setting.
 
 At temperature 0 a question that was answered is not asked again: the isometries suite, each walk

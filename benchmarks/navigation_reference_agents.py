@@ -3,16 +3,15 @@
 The whole of `goalmeter replicate lm-navigation`, which is `values` of its module, in two processes:
 optimal, greedy, random, epsilon-optimal, wall-follower and key-seeker, each through 3,000 walks in
 mazes (5 sizes, 6 complexities, 10 grids, 10 walks), the same in four changed frames, the worlds
-with keys and their controls, and the older protocol that asks in every cell. By the clock, from
-starting the processes to the last table; worlds are made anew for each agent and suite.
+with keys and their controls, and the older protocol that asks in every cell. Wall-clock time, from
+starting the processes to the last table; worlds are generated again for each agent and suite. The
+parts are measured separately in one process, in CPU time over all agents: worlds and plans,
+walking, and measures with intervals and tests.
 
-Where the time goes is measured apart, in one process, in seconds of CPU time over all agents:
-making worlds and plans, walking, and measuring with intervals and tests.
-
-The peer scores walks the literal way: for each step, shortest paths to the goal by a breadth-first
-search of networkx over the grid, and whether the action led one step closer; and the same with the
-search kept for each grid. Ours is `observed`, from nothing: it plans every world, checks every
-record and looks up every step. Both score the random agent's walks in one grid of each size and
+The peer scores walks literally: for each step, shortest paths to the goal by a breadth-first search
+of networkx over the grid, and whether the action led one step closer; and the same with the search
+kept for each grid. Ours is `observed` without a cache: it plans every world, validates every record
+and looks up every step. Both score the random agent's walks in one grid of each size and
 complexity, and must agree on every step; medians of CPU time.
 """
 

@@ -1,14 +1,13 @@
-"""A sweep of interventions shares what comes before them: the same answers, in less time.
+"""A sweep of interventions shares the computation before them: the same answers in less time.
 
 The mouse in mazes of size 7, one open cell a decision. Every intervention of a screen (knocking the
 cell out in each block and in all, for each span; patches at single layers at three places; nulls)
 is tried on every decision. The plain sweep writes each answer from the start. Ours reads the prompt
-before the first changed token once, and the unchanged answer in one pass under the intervention,
-and writes anew from the first token that comes out otherwise. Both ran in this process, taking
-turns intervention by intervention; each is told by the share of its answers that differ from the
-unchanged one, since those have to be written. "Same words" is the share of answers that are equal
-token by token, "same moves" of those that say the same. Donors: the other questions' streams, read
-for each patch or kept.
+before the first changed token once, checks the unchanged answer in one pass under the intervention,
+and generates only from the first token that differs. Both ran in this process, in turns by
+intervention; the share of answers that differ from the unchanged one is given, since those must be
+generated. "Same words" is the share of answers that are equal token by token, "same moves" that of
+answers with the same move. Donors: the other questions' streams, read for each patch or kept.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Two workers do nearly twice the work of one, wherever they are.
+"""Two processes do nearly twice the work of one; jobs and Ray do in longer studies.
 
-Two studies whose trials are as long as trials are: 10,000 mazes of 7 x 7 (states: their free cells)
-with the goal-directedness of epsilon-greedy policies towards the goal, by `meg.sweep`; and the
-reflection battery, the naive learner, 10 seeds of 1000 steps, by `reflection.measure`. Whole calls
-by the clock, workers started and ended, kept in a run folder unless it says otherwise; all results
-must be the same. Efficiency is the time of one worker over twice the time of two. Ray is a cluster
-of this machine that runs already; it and jobs (submitit's local executor) cost what they take
-longer than two processes, the start of their workers included: some two seconds, which weigh in a
-study of ten. Aims: efficiency at least 85%, Ray under 10% where a study is longer than that. What
-keeping costs is measured more finely by `run_scaling.py`.
+Two studies of typical trials: 10,000 mazes of 7 x 7 (states: their free cells) with the
+goal-directedness of epsilon-greedy policies towards the goal, by `meg.sweep`; and the reflection
+battery, the naive learner, 10 seeds of 1000 steps, by `reflection.measure`. Wall-clock times of
+whole calls, including start and end of workers, stored in a run folder unless stated otherwise; all
+results must be the same. Efficiency is the time of one worker over twice the time of two. Ray is a
+running cluster on this machine; the cost of Ray and of jobs (submitit's local executor) is their
+extra time over two processes, including the start of workers: some two seconds, a large share of a
+short study. Aims: efficiency at least 85%, and Ray under 10% in longer studies. The cost of storing
+is measured in detail by `run_scaling.py`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """A million (activation, cell) rows train in minutes on one core, without a matrix of rows × dims.
 
-Activations of 576 dimensions (three tokens of 192) with planted maps of size 7. Ours meet an
-activation once a state and a cell once a shape; the naive design is one hidden layer over whole
-rows, of the same size. An epoch of both at growing numbers of rows, and at the largest a whole fit
-of a ridge head a cell and three epochs of the MLP, with its checks on validation grids. Peak memory
-is that of the process; the naive matrix at the largest size is not made but computed.
+Activations of 576 dimensions (three tokens of 192) with planted maps of size 7. Ours processes each
+activation once per state and each cell once per shape; the naive design is one hidden layer of the
+same size over whole rows. The table has an epoch of both at growing numbers of rows and, at the
+largest, a complete fit of a ridge head per cell and three epochs of the MLP with its evaluations on
+validation grids. Peak memory is that of the process; the size of the largest naive matrix is
+computed, not allocated.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Every environment gives the percepts that it gives in the authors' library, one after the other.
+"""Every environment gives the same percepts as in the authors' library.
 
 The library at the paper commit (e38e3dc of semitrivial/ExtendedEnvironments), from a checkout named
-in GOALMETER_REFLECTION_LIBRARY; without one this script says so. All 25 environments of the
-battery, the two that judge determinism, and the opposites of all, with deterministic agents:
-constant 0 and 1, turn parity, last reward's sign, win-stay lose-shift, echo, four that hash the
-history, and the reality check of each. Both sides get the same random numbers for their rooms. The
-library's reality check forwards no settings, so ours does not here. The two environments that judge
-runtime are left out: the library counts steps of its debugger, we count lines.
+in GOALMETER_REFLECTION_LIBRARY, which the script requires. All 25 environments of the battery, the
+two that reward or punish determinism, and the opposites of all, with deterministic agents: constant
+0 and 1, turn parity, last reward's sign, win-stay lose-shift, echo, four that hash the history, and
+the reality check of each. Both sides get the same random numbers for their rooms. The library's
+reality check forwards no settings, so ours does not here. The two environments of runtime are
+excluded: the library counts steps of its debugger, we count lines.
 """
 
 from __future__ import annotations

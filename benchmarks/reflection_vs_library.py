@@ -1,15 +1,15 @@
 """A reality check is measured at over 200,000 steps a second, in time linear in their number.
 
 The whole battery of 25 environments and their opposites, each agent and number of steps in a
-process of its own; CPU time, for ours the best of three runs where they are short. Linear are the
-23 environments that need not tell a copy the whole history again and again; BackwardConsciousness
-and DejaVu must, so quadratic is their bound, unless the copy freezes early. The peer is the
-authors' library at its paper commit (e38e3dc of semitrivial/ExtendedEnvironments): name a checkout
-in GOALMETER_REFLECTION_LIBRARY and it is measured in the same run, where that takes a minute or
-less a battery. Without a checkout its times are those measured earlier on a similar machine. That
-both pay the same is checked by `reflection_agreement.py`.
+process of its own; CPU time, for ours the best of three runs where they are short. Time is linear
+in the 23 environments that need not replay the whole history; BackwardConsciousness and DejaVu
+must, so their time is quadratic unless the copy freezes early. The peer is the authors' library at
+its paper commit (e38e3dc of semitrivial/ExtendedEnvironments): with a checkout named in
+GOALMETER_REFLECTION_LIBRARY it is measured in the same run, if a battery takes at most a minute.
+Without one its times are those measured earlier on a similar machine. Equality of the rewards is
+checked by `reflection_agreement.py`.
 
-Memory is the most that the process held, less what it held before the first step. The scripted half
+Memory is the peak of the process minus its memory before the first step. The scripted half
 of the paper's Table 1 is six agents, ten seeds, 500 and 1000 steps, by the clock.
 """
 

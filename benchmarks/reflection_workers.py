@@ -1,4 +1,4 @@
-"""More processes give the same trials sooner.
+"""More processes give the same trials in less time.
 
 The naive learner in the whole battery, 10 seeds of 1000 steps, by `reflection.measure` with one
 process (this one) and with 2, 4, ... workers, up to the cores of the machine; whole calls by the

@@ -14,6 +14,7 @@ import argparse
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -62,14 +63,14 @@ SCRIPTS = (
 DOCS = harness.HERE.parent / "docs" / "benchmarks.md"
 HEAD = """# Benchmarks
 
-Every table is the output of one script in `benchmarks/`, which says in its docstring what it
-claims and how it is measured; the docstrings are repeated here. Where they say nothing else, ratios
-are between two things that ran in the same process, taking turns, and times are medians. Linear
-algebra has one thread on both sides; goalmeter itself uses all cores on worlds of more than 8192
-states. Nothing here is tested: a test only checks that the scripts run.
+Each section is one script in `benchmarks/`: its claim, its method and its stored results. "Ours" is
+goalmeter. Unless a section states otherwise, both sides run in turns in the same process, times are
+medians, and "3×" means that the other side takes three times as long as ours. Linear algebra has
+one thread on both sides; goalmeter itself uses all cores on worlds of more than 8192 states. Tests
+check that the scripts run, not the numbers. Wide tables scroll sideways.
 
-`make bench` runs them all, `python benchmarks/run_all.py --write-docs` writes this page from
-`benchmarks/results/*.json`. It is not edited by hand.
+`make bench` runs all scripts; `python benchmarks/run_all.py --write-docs` generates this page from
+`benchmarks/results/*.json`.
 """
 
 
@@ -105,9 +106,31 @@ def page(results: Path) -> str:
         claim, _, method = (module.__doc__ or "").partition("\n\n")
         # What is special about a run, such as rows that were measured elsewhere.
         remark = result.get("remark", "")
-        parts += [f"## {claim}", method, module.markdown(result), remark, _origin(name, result)]
+        tables = readable(module.markdown(result))
+        parts += [f"## {claim.rstrip('.')}", method, tables, remark, _origin(name, result)]
     parts = [part for part in parts if part]
     return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+_SCIENTIFIC = re.compile(r"\b(\d(?:\.\d+)?)e([+-]\d{2,3})(?!\d)")
+_LEAST_EXPONENT, _GREATEST_EXPONENT = -3, 6
+
+
+def readable(text: str) -> str:
+    """The tables of a script in common notation: 3,340× for 3.34e+03x, 1e-6 for 1e-06."""
+    text = _SCIENTIFIC.sub(_plain, text)
+    text = re.sub(r"(?<=\d)x(?=[\s|,;.)]|$)", "×", text, flags=re.MULTILINE)
+    return re.sub(r"(?<=\d) us\b", " µs", text.replace(">= ", "≥ "))
+
+
+def _plain(found: re.Match[str]) -> str:
+    digits, exponent = found[1], int(found[2])
+    if float(digits) == 0:
+        return "0"
+    if not _LEAST_EXPONENT <= exponent <= _GREATEST_EXPONENT:
+        return f"{digits}e{exponent}"
+    decimals = max(len(digits.partition(".")[2]) - exponent, 0)
+    return f"{float(found[0]):,.{decimals}f}"
 
 
 def _origin(name: str, result: dict[str, Any]) -> str:

@@ -1,15 +1,13 @@
-"""A trial costs the same to keep, to resume and to read in runs of a thousand and of a million.
+"""Storing, resuming and reading a trial cost about the same in runs of a thousand and a million.
 
-A run of trials whose value is a record of 150 bytes or so, in a fresh process for each size. `keep`
-is `Results.keep` of every trial into a new folder, `make` the whole of `carry_out` in this process
-for a function that gives its record at once, `resume` `carry_out` of the finished run, `status`
-what `goalmeter status` looks at, `read` what a report reads. Beside them, in the same process, what
-the same bytes cost at the least: `write` writes the same lines in one go and syncs the disk each
-second and at the end, `parse` is `json.loads` of each line. Times in the table are of the
-processor, a trial; a small run is made several times, and the median counts. `memory` is what the
-process holds more after `resume` than before, a trial. What keeping costs a run whose trials take a
-millisecond each: the processor time of keeping them, and what its driver waits for the disk to
-sync, as a share of the run with both.
+Each trial is a record of about 150 bytes; each size runs in a fresh process. `keep` is
+`Results.keep` of every trial into a new folder, `make` the complete `carry_out` in this process of
+a function that returns its record immediately, `resume` `carry_out` of the finished run, `status`
+the reads of `goalmeter status`, `read` those of a report. Lower bounds in the same process: `write`
+writes the same lines at once and syncs the disk each second and at the end, `parse` is `json.loads`
+of each line. Times in the table are CPU times per trial, for small runs the median of several.
+`memory` is the increase per trial during `resume`. The last line has the CPU time of storing trials
+of a millisecond each, and the wait of the driver for the disk, as a share of the run.
 """
 
 from __future__ import annotations

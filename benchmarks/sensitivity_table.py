@@ -2,9 +2,8 @@
 
 `gm.meg.sensitivity` with sets of up to two targets, against calling `gm.meg.targets` for each set
 of the table on its own: the same values, which is checked. The table shares eliminations between
-sets, and does not work out sets of which a part says all (Theorem 4.1 of the paper both ways:
-d-separation gives equality). What each of the two saves is told apart by timing the calls for the
-sets that the theorem settles by themselves.
+sets, and skips sets that have the value of a subset (Theorem 4.1 of the paper: d-separation gives
+equality). The two savings are separated by timing the calls for the sets that the theorem settles.
 
 Random networks of 30 three-state variables with up to three and up to two parents, a decision near
 their beginning; an MDP of 15 steps as a diagram, its first decision; and, where pgmpy is installed,

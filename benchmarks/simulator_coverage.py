@@ -1,10 +1,10 @@
-"""How often the interval of counted steps holds the exact MEG, how wide it is, and at what cost.
+"""Coverage, width and cost of the interval of MEG from counted steps.
 
-Worlds whose MEG is known exactly are sampled: the measure sees steps, not tables. `coverage` counts
-in how many runs the exact value lies in the interval of level 95%; `below` and `above` in how many
-the whole interval lies below or above it. `width`, `lower` (the lower end) and `bias` (of the
-corrected estimate) are means over the runs, as shares of the exact value. `none` counts runs that
-give no interval: too many states for the budget, or too many decisions in untried actions.
+Worlds whose MEG is known exactly are sampled: the measure sees steps, not tables. `coverage` is the
+share of runs whose 95% interval contains the exact value; `below` and `above` are the shares whose
+interval lies entirely below or above it. `width`, `lower` (the lower end) and `bias` (of the
+corrected estimate) are means over the runs, as shares of the exact value. `none` counts runs
+without an interval: too many states for the budget, or too many decisions in untried actions.
 
 Run i of row j has the seed 10,000,000 + 1000 j + i: the numbers are the same on every machine. The
 method was chosen with other seeds.
@@ -220,7 +220,8 @@ def markdown(result: dict[str, Any]) -> str:
     random = [r for r in result["cells"] if r.get("width", 0) > 1e-6]
     total = sum(r["runs"] - r["none"] for r in random)
     inside = sum((r["runs"] - r["none"]) * r["coverage"] for r in random)
-    return f"{inside:.0f} of {total} intervals hold the truth.\n\n{harness.table(header, rows)}"
+    counted = f"{inside:.0f} of {total} intervals contain the exact value."
+    return f"{counted}\n\n{harness.table(header, rows)}"
 
 
 if __name__ == "__main__":

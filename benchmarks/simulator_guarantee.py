@@ -1,4 +1,4 @@
-"""How wide and how often right the guaranteed bounds of `meg.from_simulator` are.
+"""Width and coverage of the guaranteed bounds of `meg.from_simulator`.
 
 Worlds whose MEG is known exactly are sampled: the measure sees steps, not tables. The first table
 has the mean ends of the interval and of the guaranteed bounds over three runs. The second counts

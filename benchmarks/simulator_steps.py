@@ -1,8 +1,8 @@
 """Episodes of `meg.from_simulator` cost little more than the steps of their environment.
 
-Steps a second with free choice, with an untrained PPO of Stable-Baselines3, and of single steps
-"drawn" from restored states (where none are, the bare loop again), beside a bare loop of `reset`
-and `step`: medians of turns on one core; in brackets the bare loop's over them.
+Steps per second with free choice, with an untrained PPO of Stable-Baselines3, and of single steps
+"drawn" from restored states (without such states, the bare loop again), compared with a bare loop
+of `reset` and `step`: medians on one core; the ratio in brackets is bare loop over column.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A soft backup costs a few times the reads it cannot avoid; time is linear, no policy stored.
+"""A soft backup of a large MDP costs a few times its unavoidable reads and stores no policy.
 
 Random sparse MDPs (A = 4 actions, K = 4 successors drawn from all states), horizon 100, from
 10^2 to 10^6 states; all cores. Ours is `goalmeter.tabular.planning.backward`: the hard and the soft
@@ -7,15 +7,15 @@ measuring needs. It is compared, in the same process, with two bounds and a naiv
 
 * stream: the time to read the bytes that one backup has to read and write once (probabilities 8 B
   and indices 4 B a transition, row pointers, rewards, value columns) at the bandwidth measured
-  with all cores, in main memory. It supposes that a successor's value costs nothing to find.
+  with all cores, in main memory. It assumes that finding a successor's value is free.
 * gather: the same, plus reading every value column at the successors' indices by `numpy.take` on
-  all cores. Random successors are no stream, and no planner avoids these reads.
+  all cores. Random successors are not contiguous, and no planner avoids these reads.
 * naive: dense, one problem, policy stored (`baselines/naive_planner.py`), where it fits.
 
-Then the whole of `known_utility` at the largest size, in a process of its own: time and peak
-memory, against twice the MDP plus one value a state and decision step. What has to be stored is the
-policy's occupancy [H, S]: it is made forwards in time and used backwards, once for every
-rationality tried. The model's policies [H, S, A] are never stored, only recomputed.
+Finally, the complete `known_utility` at the largest size, in its own process: time and peak memory,
+compared with twice the MDP plus one value per state and decision step. The occupancy of the policy
+[H, S] must be stored: it is computed forwards in time and used backwards, once for each rationality
+tried. The policies of the model [H, S, A] are recomputed, never stored.
 """
 
 from __future__ import annotations

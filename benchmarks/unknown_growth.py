@@ -1,13 +1,12 @@
-"""Fitting all utilities over states costs some hundreds of soft plans, whatever is changed.
+"""Fitting all utilities over states costs some hundreds of soft plans at every size.
 
-One thing at a time is changed from an open grid of 400 states, 40 decisions, noise 0.2, and for
-actions from a random world of 400 states (four successors each, 30 decisions): states at the same
-horizon, decisions at the same states, actions, and the share of decisions that are noise. A plan
-is one soft plan of the same world, the quickest of seven. Steps are Newton steps, products those
-with the information. The share of SciPy is that of time in its compiled sparse products,
-factorisations and solutions, from a second fit under Python's profiler, which makes all else
-look slower than it is: the share is at least that large. Times are of the process and count only
-on a machine that does nothing else.
+One quantity at a time is changed: the states, the decisions and the share of noise of an open grid
+of 400 states, 40 decisions and noise 0.2, and the actions of a random world of 400 states (four
+successors each, 30 decisions). A plan is one soft plan of the same world, the fastest of seven.
+Steps are Newton steps, products those with the information matrix. SciPy's share is the time in its
+compiled sparse products, factorisations and solutions, from a second fit under Python's profiler;
+the profiler slows down everything else, so the share is a lower bound. Times are CPU times of the
+process, valid only on an otherwise idle machine.
 """
 
 from __future__ import annotations

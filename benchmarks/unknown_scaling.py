@@ -1,11 +1,11 @@
 """The best of all utilities over states is proven for thousands of states in seconds.
 
 Open grids (n x n squares, 2 n decisions) and four rooms with slip; behaviour greedy for the last
-square but for noise, fitted with `gm.meg.unknown_utility`: the whole call, value and proven bound.
-A plan is one soft plan of the same world, the quickest of seven; memory is the largest
-that the process has had so far, so rows are in order of size. The engine of before is the dense
-one, which still serves classes of up to a hundred weights; it has `cap` seconds. Times are of the
-process, one thread for linear algebra, and count only on a machine that does nothing else.
+square with noise, fitted with `gm.meg.unknown_utility`: the whole call, value and proven bound.
+A plan is one soft plan of the same world, the fastest of seven; memory is the peak of the
+process so far, so rows are in order of size. The previous engine is the dense one, which is still
+used for classes of up to a hundred weights; it is stopped after `cap` seconds. Times are CPU times
+of the process, one thread for linear algebra, valid only on an otherwise idle machine.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def markdown(result: dict[str, Any]) -> str:
         "in plans",
         "products",
         "peak memory",
-        "engine of before: CPU, bound − value",
+        "previous engine: CPU, bound − value",
     ]
     rows = [
         [

@@ -2,14 +2,14 @@
 
 Worlds and behaviours (`unknown_worlds.py`) are drawn at random, and each is fitted with
 `gm.meg.unknown_utility` as a user would, with 60 seconds for each. All constants were chosen on
-other draws: this is the first run on these, and what stayed open in it is shown. "Any behaviour" is
-greedy but for noise, soft-optimal or noisy by chance. The second table has worlds with names and
-large ones, once each, with 300 seconds; some of those optima the search for faces was made for.
+other draws: this is the first run on these, and fits that it left open are listed. "Any behaviour"
+is greedy with noise, soft-optimal or random noise. The second table has named and large worlds,
+fitted once each with 300 seconds; the search for faces was designed with some of their optima.
 
-Closed is a bound within a millionth of the value (or 1e-9 nats).
-Products are those with the information, each of which costs two passes over the decisions; steps
-are Newton steps. Medians and 95th percentiles are over the fits of a kind. Times are of the process
-and count only on a machine that does nothing else.
+Closed is a bound within a millionth of the value (or 1e-9 nats). A product is one with the
+information matrix and costs two passes over the decisions; steps are Newton steps. Medians and 95th
+percentiles are over the fits of a kind. Times are CPU times of the process, valid only on an
+otherwise idle machine.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 All thirteen CliffWorld settings. Ours is `gm.meg.unknown_utility`, the whole call, value and proven
 bound. The baseline is Algorithm 2 with a table of 40 weights, by plain gradient ascent and by Adam,
-over the arithmetic of imitation's MCE-IRL (`baselines/gradient_ascent.py`). How its learning rate
-is chosen, and when a run counts as a lower bound, is said in `race.py`.
+with the arithmetic of MCE-IRL in the imitation library (`baselines/gradient_ascent.py`). `race.py`
+defines how its learning rate is chosen and when a run counts as a lower bound.
 """
 
 from __future__ import annotations

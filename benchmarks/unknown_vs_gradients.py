@@ -1,13 +1,13 @@
-"""Gradients come within 1e-3 nats about as soon, seldom within 1e-6, and prove nothing.
+"""Gradient ascent reaches 1e-3 nats about as fast, seldom 1e-6, and has no proof.
 
-Worlds of 121 to 404 states, behaviour greedy for the last square but for noise 0.2. Ours is
+Worlds of 121 to 404 states, behaviour greedy for the last square with noise 0.2. Ours is
 `gm.meg.unknown_utility`: the whole call, value and proven bound. L-BFGS (SciPy's, 20 corrections)
 and Adam climb the same evidence from utility 0 with goalmeter's own passes for value and gradient,
-so that nothing but the way of climbing differs. Adam has five rates and each climb `cap` seconds;
-the rate shown is the best in hindsight, for that world and accuracy. Shown is how many times as
-long as ours, with its proof, it takes to come within 1e-3 and 1e-6 nats of the value, or how far
-from it a climb still is at its end. A climb does not know how far it is: when to end it is known
-here from our value alone. Times are of the process, in turns in one run.
+so that only the optimiser differs. Adam has five rates, and each ascent `cap` seconds; the
+rate shown is the best in hindsight for that world and accuracy. The table has the time to come
+within 1e-3 and 1e-6 nats of the value, as a multiple of ours with its proof, or the remaining
+distance. An ascent cannot tell its distance to the optimum: it is stopped here by our value. Times
+are CPU times of the process, in turns in one run.
 """
 
 from __future__ import annotations

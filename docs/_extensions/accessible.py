@@ -14,6 +14,11 @@ _REPAIRS = (
     # Boxes that scroll in a narrow window.
     ("<pre>", '<pre tabindex="0">'),
     ('<div class="table-wrapper', '<div tabindex="0" class="table-wrapper'),
+    # Columns of the index, which a narrow window would cut off, as text in as many as fit.
+    (
+        '<table style="width: 100%" class="indextable genindextable"><tr>',
+        '<div class="genindextable" style="columns: 18em; overflow-wrap: anywhere">',
+    ),
     ('<div id="search-results">', '<h1>Search</h1>\n<div id="search-results">'),
 )
 # A word of code that fits every line, such as an option, and does not break at its hyphens.
@@ -22,6 +27,13 @@ _WORD = re.compile(r'<span class="pre">(?=[^<]{1,24}</span>)')
 _PARAMETERS = re.compile(r'<dl>\n((?:<dd><em class="sig-param">.*</dd>\n)+)</dl>')
 # The title of a generated table stands in the comment before it, by which the table is found again.
 _TITLED = re.compile(r"<!-- table: (.+) -->\n(?=<div [^>]*table-wrapper)")
+# Long words, which a narrow window would break at any letter or, in tables, not at all.
+_LONG_WORD = re.compile(
+    r'(<h[12]>|<div class="title">|<span class="(?:doc|pre)">)([^\s<>&;]{12,})(?=<)'
+)
+_CELL = re.compile(r"<td>.*?</td>|<td class=.*?</td>", re.DOTALL)
+_QUALIFIED = re.compile(r"(?<=\()goalmeter\.[\w.]+(?= )")
+_PLACE_TO_BREAK = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[./_(])(?=\w)")
 
 
 def repaired(text: str) -> str:
@@ -29,9 +41,18 @@ def repaired(text: str) -> str:
     for theirs, ours in _REPAIRS:
         if ours not in text:  # a page that is not built again was repaired before
             text = text.replace(theirs, ours)
+    text = _CELL.sub(lambda cell: breakable(cell[0]), text)
     text = _WORD.sub('<span class="pre whole">', text)
     text = _TITLED.sub(r'\g<0><p class="caption">\1</p>\n', text)
-    return _PARAMETERS.sub(_as_lines, text)
+    if 'class="genindextable"' in text:
+        text = re.sub(r'</?td(?: style="[^"]*")?>', "", text).replace("</tr></table>", "</div>")
+        text = _QUALIFIED.sub(lambda name: _PLACE_TO_BREAK.sub("<wbr>", name[0]), text)
+    return _PARAMETERS.sub(_as_lines, breakable(text))
+
+
+def breakable(text: str) -> str:
+    """Return the text with places to break in long words."""
+    return _LONG_WORD.sub(lambda word: word[1] + _PLACE_TO_BREAK.sub("<wbr>", word[2]), text)
 
 
 def _as_lines(found: re.Match[str]) -> str:

@@ -32,11 +32,40 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
 
 
 def block(text: str) -> list[str]:
-    """Return a block of plain text, such as the drawing of a world or a command."""
+    """Return a block of plain text, such as the drawing of a world."""
     return ["", "::", "", *(f"   {line}" for line in text.splitlines()), ""]
 
 
+def command(text: str) -> list[str]:
+    """Return a command as a block, whose line wraps in a narrow window."""
+    return ["", ".. code-block:: console", "", f"   $ {text}", ""]
+
+
 # --- Self-reflection ------------------------------------------------------------------------------
+NOTATION = """.. _reflection-notation:
+
+Notation
+--------
+
+A history x_1 y_1 x_2 y_2 ... x_n has percepts x_k = (reward r_k, observation o_k), each but the
+last followed by an action y_k; a percept and its action are a turn. A copy "at" a history is a new
+instance of the agent that has lived through this history. In an opposite, copies get the negated
+rewards. "The authors' library at e38e3dc" is that commit of semitrivial/ExtendedEnvironments, whose
+rules gave the published results.
+
+Known returns are totals r_1 + ... + r_n of the following agents; ``seen(o)`` counts the percepts
+x_1 ... x_{n-1} with observation o.
+"""
+AGENTS = {
+    "constant k": "always k",
+    "alternate": "0, 1, 0, 1, ...",
+    "last sign": "1 after a positive reward, else 0",
+    "win-stay": "first 0, then the last action after a positive reward, else the next one",
+    "echo": "the last observation, modulo the number of actions",
+    "opposite, A": "those of A, in the opposite environment",
+}
+
+
 def reflection_page() -> str:
     """Return the list of self-reflection environments."""
     lines = heading("Self-reflection environments", "=")
@@ -46,13 +75,17 @@ def reflection_page() -> str:
         " environments and their opposites, in which all rewards are negated: ``opposite(NAME)``.",
         "",
         "The measure of an agent is its mean reward per step over the battery:",
-        *block("goalmeter reflect 'rc(naive)' --steps 100 --seeds 2"),
+        *command("goalmeter reflect 'rc(naive)' --steps 100 --seeds 2"),
     ]
-    rows = (
-        (f":doc:`{name} <reflection/{name}>`", escape(e.idea), "yes" if e.in_battery else "no")
-        for name, e in ENVIRONMENTS.items()
-    )
-    lines += table(("Environment", "Task of the agent", "In the battery"), rows)
+    for title, in_battery in (("In the battery", True), ("Outside the battery", False)):
+        rows = (
+            (f":doc:`{name} <reflection/{name}>`", sentence(escape(e.idea)))
+            for name, e in ENVIRONMENTS.items()
+            if e.in_battery == in_battery
+        )
+        lines += [*heading(title, "-"), *table(("Environment", "Task of the agent"), rows)]
+    lines += as_restructured_text(NOTATION.splitlines())
+    lines += table(("Agent", "Actions"), ((f"``{name}``", text) for name, text in AGENTS.items()))
     lines += [".. toctree::", "   :hidden:", "   :glob:", "", "   reflection/*", ""]
     return "\n".join(lines)
 
@@ -60,7 +93,8 @@ def reflection_page() -> str:
 def environment_page(environment: Environment) -> str:
     """Return the specification of one self-reflection environment."""
     lines = [*heading(environment.name, "="), sentence(escape(environment.idea)), ""]
-    lines += block(f"goalmeter reflect AGENT --environment {environment.name}")
+    lines += command(f"goalmeter reflect AGENT --environment {environment.name}")
+    lines += ["Symbols and agents are explained in :ref:`reflection-notation`.", ""]
     for title, text in environment.specification.items():
         lines += heading(title, "-")
         if title == "Known returns":
@@ -91,7 +125,7 @@ def suites_page() -> str:
     lines += [
         "A suite is a family of grid worlds that agents are evaluated in. The default scale takes"
         " seconds with reference agents; ``--paper`` selects the scale of the paper.",
-        *block("goalmeter navigate AGENT --suite maze --sizes 7,9 --grids 10 --out RUN"),
+        *command("goalmeter navigate AGENT --suite maze --sizes 7,9 --grids 10 --out RUN"),
         "In the drawings ``A`` is the agent, ``G`` the goal, ``#`` a wall, ``_`` a free cell,"
         " ``K`` a key and ``D`` a locked door.",
         "",
@@ -104,8 +138,8 @@ def suites_page() -> str:
 def suite_section(suite: Suite) -> list[str]:
     """Return what is known about one suite."""
     lines = [*heading(suite.name, "-"), sentence(f"{escape(suite.about)}."), ""]
-    rows = (("default", suite.small), ("paper", suite.paper))
-    lines += table(("Scale", *SCALE), ((name, *scale_cells(scale)) for name, scale in rows))
+    cells = zip(SCALE, scale_cells(suite.small), scale_cells(suite.paper), strict=True)
+    lines += table(("", "Default", "Paper"), (row for row in cells if "–" not in row))
     references = ", ".join(f"``{reference}``" for reference in suite.references)
     lines += [f"Reference agents: {references}.", ""]
     if suite.key:
@@ -114,6 +148,8 @@ def suite_section(suite: Suite) -> list[str]:
     for task in islice(suite.worlds(options), MOST_DRAWINGS):
         labels = {"size": task.size, "complexity": task.complexity, "frame": task.transform}
         labels |= {"seed": task.seed, **task.condition}
+        if "key" in labels:
+            labels["key"] = "yes" if labels["key"] else "no"
         text = ", ".join(f"{name} {value}" for name, value in labels.items() if value is not None)
         lines += [f"{sentence(escape(text))}:", *block(str(task.world))]
     return lines
@@ -135,21 +171,26 @@ def gymnasium_page() -> str:
     """Return the ids of goalmeter's Gymnasium environments with their arguments."""
     lines = heading("Gymnasium ids", "=")
     lines += [
-        "``import goalmeter`` registers these ids, which ``gymnasium.make`` accepts. Arguments that"
-        " all of them share follow below.",
+        "``import goalmeter`` registers these ids for ``gymnasium.make``. All of them share further"
+        " arguments_.",
         "",
     ]
     for name, class_name in IDS.items():
         kind = getattr(gymnasium_worlds, class_name)
-        lines += heading(name, "-")
-        lines += [*as_restructured_text(inspect.getdoc(kind).splitlines()), ""]
-        parameters = inspect.signature(kind).parameters.values()
-        options = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
-        cells = ((f"``{p.name}``", f"``{p.annotation}``", default(p)) for p in options)
-        lines += table(("Argument", "Type", "Default"), cells)
-    lines += heading("Arguments of all ids", "-")
+        lines += heading(name.removeprefix("goalmeter/"), "-")
+        lines += [*as_restructured_text(inspect.getdoc(kind).splitlines()), "", *arguments(kind)]
+    lines += ["", ".. _arguments:", "", *heading("Arguments of all ids", "-")]
+    lines += arguments(gymnasium_worlds.WorldEnv)
     lines += as_restructured_text(inspect.getdoc(gymnasium_worlds.WorldEnv).splitlines())
     return "\n".join(lines) + "\n"
+
+
+def arguments(kind: type) -> list[str]:
+    """Return the table of the keyword arguments of a class."""
+    parameters = inspect.signature(kind).parameters.values()
+    options = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
+    cells = ((f"``{p.name}``", f"``{p.annotation}``", default(p)) for p in options)
+    return table(("Argument", "Type", "Default"), cells)
 
 
 def default(parameter: inspect.Parameter) -> str:

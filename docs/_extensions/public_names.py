@@ -9,6 +9,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from docstrings import escape
+
 # Packages whose names are for users, in the order of the reference.
 ROOMS = (
     *("goalmeter", "goalmeter.meg", "goalmeter.reflection", "goalmeter.reflection.environments"),
@@ -21,10 +23,10 @@ REFERENCE = Path(__file__).resolve().parents[1] / "reference.md"
 HEAD = """# Reference
 
 Every public name, with the first sentence of its docstring. The page of each package, and
-`help(gm.meg.targets)`, show the rest: shapes, units, errors, source. … stands for options, given by
-keyword.
+`help(gm.meg.targets)`, show the rest: shapes, units, errors, source. … stands for keyword-only
+options.
 
-This page is made from the `__all__` of each package:
+This page is generated from the `__all__` of each package:
 `PYTHONPATH=src python docs/_extensions/public_names.py`.
 
 :::{toctree}
@@ -49,7 +51,8 @@ def summary(room: str, name: str) -> str:
     if callable(value):
         return first_sentence(inspect.getdoc(value) or "")
     # Python keeps no docstring of a constant: the comment before it says what it is.
-    members = ", ".join(f"`{member}`" for member in value) if len(value) <= SHORT else ""
+    shown = [value] if isinstance(value, str) else value
+    members = ", ".join(f"`{member}`" for member in shown) if len(shown) <= SHORT else ""
     return " ".join(filter(None, (comment_before(name, module), members)))
 
 
@@ -87,11 +90,17 @@ def reference() -> str:
     lines = [HEAD.rstrip()]
     for room in ROOMS:
         lines += ["", f"## {room}", "", first_sentence(import_module(room).__doc__ or ""), ""]
-        lines += ["| name | |", "|---|---|"]
+        lines += ["| name | description |", "|---|---|"]
         for name, value in public(room).items():
-            words = summary(room, name).replace("|", "\\|")
+            words = in_cell(summary(room, name))
             lines.append(f"| `{call(name, value)}` | {words} |")
     return "\n".join(lines) + "\n"
+
+
+def in_cell(text: str) -> str:
+    """Escape what Markdown would take for a cell's end, or outside code for HTML."""
+    parts = re.split(r"(`[^`]*`)", text.replace("|", "\\|"))
+    return "".join(p if p.startswith("`") else p.replace("<", "&lt;") for p in parts)
 
 
 # --- Pages ----------------------------------------------------------------------------------------
@@ -129,27 +138,18 @@ def page(room: str) -> str:
             target = f"{home(room, name)}.{name}"
             lines += [
                 f"   * - :py:obj:`{name} <{target}>`",
-                f"     - {escaped(summary(room, name))}",
+                f"     - {escape(summary(room, name))}",
             ]
         lines.append("")
         for name in members:
             if home(room, name) != room:
                 continue
             if title == "Constants":
-                text = escaped(summary(room, name))
+                text = escape(summary(room, name))
                 lines += [f".. {directive}:: {name}", f"   :module: {room}", "", f"   {text}", ""]
             else:
                 lines += [f".. {directive}:: {room}.{name}", ""]
     return "\n".join(lines)
-
-
-def escaped(text: str) -> str:
-    """Escape what reStructuredText would take for markup; code in backquotes stays code."""
-    parts = re.split(r"(`[^`]*`)", text)
-    return "".join(
-        f"`{part}`" if part.startswith("`") else re.sub(r"([*|_\\])", r"\\\1", part)
-        for part in parts
-    )
 
 
 def write_pages(app: Any) -> None:

@@ -116,7 +116,7 @@ class InvalidTrajectoryError(GoalmeterError):
 
 
 class InvalidParameterError(GoalmeterError):
-    """An option lies outside the range in which it means something."""
+    """An argument or option has an invalid value."""
 
 
 class InvalidFileError(GoalmeterError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import accessible
 import docstrings
 import links
@@ -23,7 +25,7 @@ def test_docstrings_keep_their_code_and_text() -> None:
         "    value: in `a|b`.",
     ]
     assert docstrings.as_restructured_text(lines) == [
-        "Expected sum of log \\|A\\| of [\\*sizes, own size], *not* x_1 or a\\_.",
+        "Expected sum of log \\|A\\| of [\\*sizes, own size], *not* x\\ :sub:`1`\\  or a\\_.",
         "",
         "Source: the paper.",
         "",
@@ -41,6 +43,30 @@ def test_docstrings_keep_their_code_and_text() -> None:
         "Args:",
         "    value: in `a|b`.",
     ]
+
+
+def test_a_doctest_of_its_own_is_code() -> None:
+    lines = ["Return x_{n-1}.", "", '>>> text("#A_G#")', "#A_G#", "", "Not A_G or x_1(s)."]
+    done = docstrings.as_restructured_text(lines)
+    assert done[2:5] == lines[2:5] and done[5] == "Not A\\ :sub:`G`\\  or x\\ :sub:`1`\\ (s)."
+    assert done[0] == "Return x\\ :sub:`n-1`\\ ."
+
+
+def test_long_defaults_and_types_are_short() -> None:
+    def call(kind: str = "a", values: object = tuple(range(99)), make: object = len) -> None: ...
+
+    docstrings.omit_long_defaults(None, call, False)
+    signature = "(kind: str = 'a', values: object = ..., make: object = ...) -> None"
+    assert str(inspect.signature(call)).replace("'str'", "str").replace("'object'", "object") == (
+        signature.replace("None", "'None'")
+    )
+    array = "~numpy.ndarray[tuple[~typing.Any, ...], dtype[~numpy.int64]]"
+    assert docstrings.shortened(f"x: {array} | None") == "x: NDArray[int64] | None"
+
+
+def test_constants_are_listed_by_members_or_value() -> None:
+    assert public_names.summary("goalmeter.runs", "HERE") == "`here`"
+    assert public_names.in_cell("An <a> | `<b>`") == "An &lt;a> \\| `<b>`"
 
 
 def test_a_name_is_described_in_one_package() -> None:
@@ -65,3 +91,17 @@ def test_a_generated_table_has_its_title_as_caption() -> None:
     once = accessible.repaired(table)
     assert '-->\n<p class="caption">All agents</p>\n<div' in once
     assert accessible.repaired(once) == once
+
+
+def test_long_words_break_between_their_parts() -> None:
+    assert "After<wbr>Images<wbr>Again" in accessible.repaired("<h1>AfterImagesAgain</h1>")
+    word = '<span class="pre">own_policy(mdp</span>'
+    assert "own_policy(mdp" in accessible.repaired(f"<p>{word}</p>")
+    assert "own_<wbr>policy(<wbr>mdp" in accessible.repaired(f"<td>{word}</td>")
+    index = (
+        '<table style="width: 100%" class="indextable genindextable"><tr><td style="width: 33%">'
+        "<a>f (goalmeter.meg.Sweep method)</a></td></tr></table>"
+    )
+    once = accessible.repaired(index)
+    assert "goalmeter.<wbr>meg.<wbr>Sweep method" in once and "<td" not in once
+    assert once.endswith("</div>") and accessible.repaired(once) == once

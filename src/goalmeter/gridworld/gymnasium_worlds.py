@@ -72,19 +72,19 @@ _SEEDS = 2**31  # number of seeds for randomly drawn grids
 
 
 class WorldEnv(gymnasium.Env[Any, Any]):
-    """Grid world with episodes from its start to its goal.
+    """Grid world whose episodes lead from its start to its goal.
 
     Actions: 0 LEFT, 1 RIGHT, 2 UP, 3 DOWN, as everywhere in goalmeter. The rules are those of
     `GridWorld`; a step into a wall counts as a step.
 
-    Observations: "grid" is a dictionary with `image`, the whole grid in the encoding of MiniGrid's
-    FullyObsWrapper [columns, rows, 3], agent always facing right; `position`, row and column;
-    `has_key`, which is 0 for a neutral object; `door_open`. "state" is the index of the state in
-    `gridworld.tabular_world(world).states`; it requires a fixed world.
+    Observations (`observation`): "grid" is a dictionary with `image`, the whole grid in the
+    encoding of MiniGrid's FullyObsWrapper [columns, rows, 3], agent always facing right;
+    `position`, row and column; `has_key`, which is 0 for a neutral object; `door_open`. "state" is
+    the index of the state in `gridworld.tabular_world(world).states`; it requires a fixed world.
 
-    Rewards: "minigrid" is 1 - 0.9 * steps / max_steps at the goal; "sparse" is 1 at the goal;
-    "step" is -1 at each step. An episode terminates at the goal and is truncated at max_steps, by
-    default 4 * rows * columns.
+    Rewards (`reward`): "minigrid" is 1 - 0.9 * steps / max_steps at the goal; "sparse" is 1 at the
+    goal; "step" is -1 at each step. An episode terminates at the goal and is truncated at
+    `max_steps`, by default 4 * rows * columns.
 
     Worlds: fixed (given a seed or a world), or drawn at each reset. In the second case
     `reset(seed=s)` draws the grid of `make(..., seed=s)`, and each further `reset()` a new grid

@@ -1,4 +1,4 @@
-"""Maximum entropy goal-directedness (MEG): one file a measure."""
+"""Maximum entropy goal-directedness (MEG) of policies, causal models, simulators and logs."""
 
 import typing
 

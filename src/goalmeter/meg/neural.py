@@ -75,7 +75,7 @@ def neural_utility(
         seeds: one restart for each.
         iterations: L-BFGS iterations a restart.
         reference: the policy that scores 0; default uniform.
-        progress: called at every step with a `Progress`; default silence.
+        progress: called at every step with a `Progress`; silent by default.
         timeout: seconds after which the search ends; half of them are for the bound.
 
     Raises:
@@ -166,7 +166,7 @@ def neural_values(
     iterations: int = 200,
     reference: ArrayLike | None = None,
 ) -> FloatArray:
-    """The value that each seed of `neural_utility` reaches, nats: [number of seeds]."""
+    """Return the value that each seed of `neural_utility` reaches, nats: [number of seeds]."""
     utilities = climb(
         behaviour_of(mdp, [policy]),
         linear_class(mdp),

@@ -121,7 +121,7 @@ class MegResult:
         return self.gap <= min(self.tolerance, CERTIFIED_SHARE * self.maximum)
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values; an infinite rationality as the string "inf" or "-inf"."""
+        """Return the fields as JSON values; an infinite rationality as "inf" or "-inf"."""
         fields = {name: _json(getattr(self, name)) for name in self._JSON}
         return {"meg": self.value} | fields | {"by_step": self.by_step.tolist()}
 
@@ -131,18 +131,18 @@ class MegResult:
 
     @property
     def heading(self) -> str:
-        """What was measured, as the heading of a table."""
+        """Heading of the table of the result."""
         return f"Goal-directedness towards {self.target}"
 
     def headline(self) -> list[tuple[str, str]]:
-        """The number itself and what it is trusted by, as names and texts."""
+        """Return the value and its bounds as pairs of name and text."""
         return [
             ("MEG", f"{nats(self._sign * self.value)} nats"),
             ("proven gap to the bound", f"{gap(self.gap)} nats"),
         ]
 
     def summary(self) -> list[tuple[str, str]]:
-        """Everything that defends the number, as names and texts: for tables and notebooks."""
+        """Return all details of the result as pairs of name and text."""
         return [
             *self.headline(),
             (f"upper bound{self._of_absolute}", f"{nats(self.upper_bound)} nats"),
@@ -231,14 +231,14 @@ class TrajectoryMeg(MegResult):
 
     @property
     def raw(self) -> float:
-        """The maximised sample average, nats a trajectory; biased upwards."""
+        """Maximised sample average, nats per trajectory; biased upwards."""
         return self.value
 
     def _signed_interval(self) -> list[float]:
         return sorted(self._sign * end for end in self.interval)
 
     def headline(self) -> list[tuple[str, str]]:
-        """The estimate with its interval, its test, and what was observed."""
+        """Return the estimate, its interval, its test and the number of observations."""
         low, high = self._signed_interval()
         unfloored = ("the same without a floor at 0", f"{number(self.unfloored, 4)} nats")
         return [
@@ -318,7 +318,7 @@ Best = TypeVar("Best", bound=Reached)
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a search is."""
+    """Progress of a search."""
 
     stage: str  # what is being done, in words
     step: int  # steps of this stage so far

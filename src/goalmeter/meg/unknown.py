@@ -51,9 +51,9 @@ def simplest_utility(
     """The utility with the smallest weights that explains a share of a policy's MEG.
 
     Very different utilities predict the same behaviour, and the one that `unknown_utility` ends
-    with spends large weights on the last hundredth of a nat. Asking for a little less leaves the
-    weights that behaviour insists on: this is the utility to plot. It is the maximiser of evidence
-    - penalty / 2 * sum of squared weights for the largest penalty on a fixed grid that reaches
+    with spends large weights on the last hundredth of a nat. A little less evidence
+    requires much smaller weights: this is the utility to plot. It is the maximiser of evidence -
+    penalty / 2 * sum of squared weights for the largest penalty on a fixed grid that reaches
     `share` of the class's MEG, in (0, 1); the other arguments are those of `unknown_utility`.
 
     Example: one coin flip, won four times in five.

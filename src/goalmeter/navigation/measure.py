@@ -99,7 +99,7 @@ class Navigation:
         return tuple(directedness([self, *self.references]))
 
     def to_json(self, *, directed: bool = False) -> dict[str, Any]:
-        """Return all measures as JSON values, the output of the command's option --json."""
+        """Return all measures as JSON values, the output of the command's option `--json`."""
         out = self._measures()
         out["references"] = {agent.agent: agent._measures() for agent in self.references}
         if self.folder is not None:

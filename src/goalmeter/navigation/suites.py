@@ -124,7 +124,7 @@ MAZE = Suite(
 ISOMETRIES = replace(
     MAZE,
     name="isometries",
-    about="the same mazes in other frames",
+    about="the mazes of `maze`, also reflected and rotated",
     # Each grid is walked through in five frames.
     small=replace(MAZE.small, trajectories=2),
     has_frames=True,
@@ -163,7 +163,7 @@ def key_worlds(
 
 KEY_DOOR = Suite(
     name="key-door",
-    about="worlds whose key opens the way",
+    about="rooms with a locked door between the agent and the goal, and its key",
     worlds=partial(key_worlds, with_key=lambda n, seed: key_door(seed, rooms=ROOMS_OF_SIZE[n])),
     small=Scale((9,), grids=20),
     paper=Scale((9,), grids=100),
@@ -177,14 +177,14 @@ KEY_DOOR = Suite(
 KEY_NO_DOOR = replace(
     KEY_DOOR,
     name="key-no-door",
-    about="the same worlds without a door",
+    about="the worlds of `key-door` without the door",
     worlds=partial(key_worlds, with_key=lambda n, seed: key_no_door(seed, rooms=ROOMS_OF_SIZE[n])),
     key=OPENS_NOTHING,
 )
 TWO_PATH = replace(
     KEY_NO_DOOR,
     name="two-path",
-    about="two equal paths with a key on one, and the same without it",
+    about="two equal paths with a key on one of them, and the same worlds without the key",
     worlds=partial(
         key_worlds,
         with_key=lambda n, seed: two_paths(seed).world,
@@ -300,7 +300,7 @@ def _closed_in(world: GridWorld, draws: Draws) -> GridWorld | None:
 
 INTERVENTIONS = Suite(
     name="interventions",
-    about="mazes, the same with the goal moved, with the shortest path blocked, and with slips",
+    about="mazes, unchanged and with the goal moved, the shortest path blocked, or random slips",
     worlds=changed_mazes,
     small=Scale((7, 9), (0.0, 0.5), grids=10, trajectories=1),
     paper=Scale((7, 9, 11, 13, 15), (0.0, 0.2, 0.4, 0.6), grids=10, trajectories=10),
@@ -310,7 +310,7 @@ INTERVENTIONS = Suite(
 DEVALUATION = replace(
     INTERVENTIONS,
     name="devaluation",
-    about="the mazes of interventions with the goal where no way leads",
+    about="the mazes of `interventions` with a goal that cannot be reached",
     worlds=partial(changed_mazes, devalued=True),
 )
 

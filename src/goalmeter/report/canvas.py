@@ -134,7 +134,7 @@ def canvas(width: float, height: float) -> Iterator[Canvas]:
 
 
 def to_svg(figure: Canvas, name: str) -> str:
-    """The picture as an <svg> element to be put into a page.
+    """Return the picture as an `<svg>` element of a page.
 
     `name` is unique on the page: letters, digits and hyphens.
     """

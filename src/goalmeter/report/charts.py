@@ -146,7 +146,7 @@ _GAP, _MEAN = 0.35, 1.3  # widths of the gap before the means and of their colum
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """One panel.
+    """Panel of a heat map.
 
     `values` [rows, columns] are NaN where there is no number; `hatched` are (row, column) of cells.
     """
@@ -185,7 +185,7 @@ def heat_map(
     scale: tuple[float, float],
     means: bool = True,
 ) -> str:
-    """Panels of one colour scale below each other as SVG, each cell with its number.
+    """Return a heat map as SVG: panels of one colour scale, with the number of each cell.
 
     The ends of the scale, named `label`, are equally far from 0, where it is pale, or the lower one
     is at least 0 and pale; what lies beyond has the colour of the end. With `means` a last column
@@ -248,9 +248,9 @@ _NAMES, _LONGEST = 1.6, 60  # inches, and characters of a line's name that are s
 
 @dataclass(frozen=True, kw_only=True)
 class Dots:
-    """One estimate a line, with an interval; NaN where there is none.
+    """Estimates of a dot chart, one per line, with intervals; NaN for none.
 
-    `values` [lines] and their `intervals` (low, high); `hollow` dots are numbers of others.
+    `values` [lines] and their `intervals` (low, high); `hollow` dots show numbers from elsewhere.
     """
 
     label: str
@@ -262,14 +262,14 @@ class Dots:
 
     @classmethod
     def of(cls, label: str, estimates: Estimates, *, scale: float = 1.0, **style: Any) -> Self:
-        """The dots of some estimates, times a scale; an empty line for None."""
+        """Return the dots of estimates, times a scale; an empty line for None."""
         values, low, high = (scale * _with_ends(estimates)).tolist()
         return cls(label=label, values=values, intervals=[*zip(low, high, strict=True)], **style)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DotPanel:
-    """A panel of a dot chart.
+    """Panel of a dot chart.
 
     Its series are on the same line if `joined`, by a stroke from the first to the last, else below
     each other. A `band`, such as a margin, is shaded from the first to the second.
@@ -283,9 +283,9 @@ class DotPanel:
 
 
 def dot_chart(name: str, lines: Sequence[str], panels: Sequence[DotPanel]) -> str:
-    """Panels beside each other that share their lines, as SVG; 0 is marked in each.
+    """Return a dot chart as SVG: panels side by side with common lines; 0 is marked in each.
 
-    Lines are named from the top, panels come from the left.
+    Names of lines are in order from the top, panels from the left.
     """
     most = max(1 if panel.joined else len(panel.series) for panel in panels)
     names = [short(line, _LONGEST) for line in lines]
@@ -328,11 +328,11 @@ def dot_chart(name: str, lines: Sequence[str], panels: Sequence[DotPanel]) -> st
 # --- Curves ---------------------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """A curve through (x, y).
+    """Curve through the points (x, y).
 
     There is a band from `low` to `high` if both are given, and error bars of the half-widths
-    `error`. `stroke` and `marker` are matplotlib's ("none" and "" for none); `hollow` markers are
-    numbers of others; a `thin` curve is one of many.
+    `error`. `stroke` and `marker` are matplotlib's ("none" and "" for none); `hollow` markers show
+    numbers from elsewhere; a `thin` curve is one of many.
     """
 
     label: str
@@ -349,14 +349,14 @@ class Curve:
 
     @classmethod
     def of(cls, label: str, x: Sequence[float], estimates: Estimates, **style: Any) -> Self:
-        """The curve of some estimates with their intervals as a band; gaps where unknown."""
+        """Return the curve of estimates, with intervals as a band; gaps where unknown."""
         values, low, high = _with_ends(estimates).tolist()
         return cls(label=label, x=x, y=values, low=low, high=high, **style)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CurveAxes:
-    """The axes of a chart of curves."""
+    """Axes of a chart of curves."""
 
     x_label: str
     y_label: str
@@ -369,7 +369,7 @@ class CurveAxes:
 
 
 def curve_chart(name: str, curves: Sequence[Curve], axes: CurveAxes) -> str:
-    """A chart of curves as SVG, drawn in the order given."""
+    """Return a chart of curves as SVG, drawn in the order given."""
     with canvas(*axes.size) as figure:
         plot: Any = figure.subplots()
         plot.grid(axis="y")
@@ -412,7 +412,7 @@ _TICKS = (-100, -10, -1, -0.1, 0, 0.1, 0.3, 1, 3, 10, 30, 100)
 
 @dataclass(frozen=True)
 class Marks:
-    """What stands in which square; a state is row * C + column.
+    """Marks of squares on a map; a state is row * C + column.
 
     A letter, such as S or G, stands in the corner of a square and frames it. Squares may be hatched
     (a cliff, a hole) or be walls without a number. `beside` is the name and value of one more
@@ -435,7 +435,7 @@ def grid_map(
     log: bool = False,
     limit: float | None = None,
 ) -> str:
-    """A map of values [R, C] as SVG, each square with its number; row 0 is on top.
+    """Return a map of values [R, C] as SVG, with the number of each square; row 0 is at the top.
 
     The palette is "visits" or "utility" (from 0), "faint" (the same in grey) or "signed" (pale at
     0), its scale named `label`. With `log`, colours follow log(1 + 10 |value|), so that small

@@ -39,21 +39,21 @@ class EstimateLike(Protocol):
 
 
 def percent(value: float | EstimateLike, digits: int = 1) -> str:
-    """A share of 1 in percent; only 1 itself is 100%, and only 0 is 0%."""
+    """Format a share in percent; only 1 itself is 100%, and only 0 is 0%."""
     if isinstance(value, SupportsFloat):
         return DASH if math.isnan(value) else f"{_share(float(value), digits)}%"
     return _with_interval(value, digits, _share, "%")
 
 
 def points(value: float | EstimateLike, digits: int = 1) -> str:
-    """A difference of shares in percentage points, with its sign."""
+    """Format a difference of shares in percentage points, with its sign."""
     if isinstance(value, SupportsFloat):
         return plus(100 * float(value), digits)
     return _with_interval(value, digits, lambda share, places: plus(100 * share, places))
 
 
 def number(value: float | EstimateLike, digits: int) -> str:
-    """A number to so many decimals."""
+    """Format a number with a fixed number of decimals."""
     if not isinstance(value, SupportsFloat):
         return _with_interval(value, digits, number)
     if math.isnan(value):
@@ -64,12 +64,12 @@ def number(value: float | EstimateLike, digits: int) -> str:
 
 
 def hundredths(value: float | EstimateLike) -> str:
-    """A number to two decimals, as a column of areas under a curve shows it."""
+    """Format a number with two decimals, such as an area under a curve."""
     return number(value, 2)
 
 
 def plus(value: float, digits: int) -> str:
-    """A number with its sign, plus or minus; one that rounds to 0 has none."""
+    """Format a number with its sign; one that rounds to 0 has none."""
     text = number(value, digits)
     return text if text.startswith(("−", DASH)) or float(text) == 0 else f"+{text}"
 
@@ -101,7 +101,7 @@ def storage(size: int) -> str:
 
 
 def nats(value: float) -> str:
-    """Nats to four decimals; what is small but not nothing does not read 0.0000."""
+    """Format nats with four decimals; a small positive value does not become 0.0000."""
     if math.isnan(value) or math.isinf(value):
         return general(value)
     if abs(value) < _NO_SHARE:
@@ -116,7 +116,7 @@ def nats_of_search(value: float) -> str:
 
 
 def gap(value: float) -> str:
-    """How far a proven bound is above a value, to one digit; 0 for what rounding made negative."""
+    """Format the gap between value and proven bound, to one digit; 0 if negative by rounding."""
     return f"{value:.0e}" if value > 0 else "0"
 
 
@@ -132,7 +132,7 @@ def utility(value: float) -> str:
 
 
 def p_value(value: float) -> str:
-    """A p-value; what is small does not read 0."""
+    """Format a p-value; a small one does not become 0."""
     return "<0.001" if value < 0.001 else number(value, 3)
 
 

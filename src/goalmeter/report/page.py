@@ -28,7 +28,7 @@ from goalmeter.report.canvas import as_variables, styles
 
 @dataclass(frozen=True)
 class Column:
-    """The head of a column.
+    """Heading of a column.
 
     `numeric` cells are set to the right. Neighbouring columns of the same `group` share a head
     above their own. The `answer` is the column that answers the table's question; it is set bold,
@@ -48,7 +48,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell; `share` in [0, 1] draws a bar of that length below the text."""
+    """Table cell; `share` in [0, 1] draws a bar of that length below the text."""
 
     text: str
     share: float | None = None
@@ -56,9 +56,9 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A table; the first cell of each row is the row's name.
+    """Table; the first cell of each row is the row's name.
 
-    A column may be just the title of a numeric one, a cell just its text.
+    A column may be given as the title of a numeric column, a cell as its text.
     """
 
     caption: str
@@ -78,7 +78,7 @@ class Table:
 
     @property
     def heads(self) -> tuple[Column, ...]:
-        """The columns, all as `Column`."""
+        """Columns, each as a `Column`."""
         return tuple(Column(c) if isinstance(c, str) else c for c in self.columns)
 
     @property
@@ -90,7 +90,7 @@ class Table:
 
     @property
     def cells(self) -> tuple[tuple[Cell, ...], ...]:
-        """The rows, all as `Cell`."""
+        """Rows, with each cell as a `Cell`."""
         return tuple(tuple(Cell(c) if isinstance(c, str) else c for c in row) for row in self.rows)
 
     @property
@@ -101,14 +101,14 @@ class Table:
         return tuple(anchors([f"{self.anchor} {row[0].text}" for row in self.cells]))
 
     def row_anchor(self, name: str) -> str:
-        """The id of the first row of that name, or of the table where there is none."""
+        """Return the id of the first row of that name, or of the table if there is none."""
         names = [row[0].text for row in self.cells]
         return self.row_anchors[names.index(name)] if name in names else self.anchor
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A picture: inline SVG, the same in words for those who cannot see it, and a caption.
+    """Picture: inline SVG, its text alternative for screen readers, and a caption.
 
     `wide` gives the picture a row of its own; others stand side by side where there is room.
     """
@@ -120,14 +120,14 @@ class Figure:
 
     @property
     def name(self) -> str:
-        """The name the picture was drawn under, which all ids in its SVG begin with."""
+        """Name of the picture; all ids in its SVG begin with it."""
         match = re.search(r'id="([\w-]+?)-figure_1"', self.svg)
         return match[1] if match else "figure"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A part of a report, which a reader can fold."""
+    """Section of a report, which a reader can fold."""
 
     title: str
     text: tuple[str, ...] = ()  # paragraphs
@@ -140,7 +140,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Link:
-    """Words that lead to a place on the same page: the id of a section, a table or a row."""
+    """Link to a section, a table or a row of the same page, by its id."""
 
     text: str
     to: str
@@ -148,9 +148,9 @@ class Link:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What a report comes to, in a sentence, with the places where its numbers stand.
+    """Conclusion of a report in one sentence, with links to its numbers.
 
-    The `lead` says the same in a few words, before it.
+    The `lead` summarises it in a few words and precedes it.
     """
 
     text: str
@@ -159,7 +159,7 @@ class Finding:
 
     @property
     def plain(self) -> str:
-        """Lead and sentence, for where nothing can be clicked."""
+        """Lead and sentence without links."""
         return f"{self.lead} {self.text}".strip()
 
 
@@ -179,7 +179,7 @@ _FEATURE = "Writing a report"
 
 
 def require_report_extra() -> None:
-    """Check that a report can be written, before the work that it is to show."""
+    """Raise MissingExtraError now if a report could not be written later."""
     require("jinja2", extra="report", feature=_FEATURE)
     require("matplotlib", extra="report", feature=_FEATURE)
 
@@ -215,7 +215,7 @@ def write_report(
     glossary: Mapping[str, str] | None = None,
     provenance: Sequence[str] = (),
 ) -> Path:
-    """Write a report in a single step; what was there before stays if anything fails.
+    """Write a report atomically; an existing file is kept if anything fails.
 
     The `lede` is a paragraph below the title, `glossary` says what terms mean, and `provenance`, in
     the foot, how the page was made. Findings may lead to the numbers behind them.

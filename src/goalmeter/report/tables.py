@@ -30,7 +30,7 @@ def _as_text(value: Any) -> Cell | str:
 
 
 class ColumnOf(NamedTuple):
-    """A column: its head, the value that it takes from a row, and how that value reads."""
+    """Column of a table: its heading, its value of a row, and the format of that value."""
 
     head: Column
     value: Value
@@ -38,15 +38,15 @@ class ColumnOf(NamedTuple):
 
 
 def column(title: str, value: Value, shown: Shown = _as_text, *, answer: bool = False) -> ColumnOf:
-    """A column of numbers.
+    """Return a column of numbers.
 
-    `value` is taken from a row, None for nothing to show, and `shown` says how it reads.
+    `value` returns the value of a row, None for an empty cell; `shown` formats it.
     """
     return ColumnOf(Column(title, answer=answer), value, shown)
 
 
 def words(title: str, value: Value, shown: Shown = _as_text, *, answer: bool = False) -> ColumnOf:
-    """A column of words, as `column` has one of numbers."""
+    """Return a column of words; arguments as of `column`."""
     return ColumnOf(Column(title, numeric=False, answer=answer), value, shown)
 
 
@@ -65,7 +65,7 @@ def table_of(
     notes: Iterable[str] = (),
     anchor: str = "",
 ) -> Table:
-    """A table with one row for each of some things; see `Table` for its texts."""
+    """Return a table with one row per item; see `Table` for its texts."""
     lines = []
     for row in rows:
         values = [(each.value(row), each.shown) for each in columns]
@@ -178,7 +178,7 @@ _MARKED = re.compile(r"<!-- table: (.+?) -->\n(.*?)<!-- end of table -->", re.DO
 
 
 def in_markdown(tables: Iterable[Table], lists: Mapping[str, Iterable[str]] | None = None) -> str:
-    """Tables between their marks, each as Markdown has it, and lists of sentences by a caption."""
+    """Return tables between their marks, and lists of sentences by caption, as Markdown."""
     blocks = []
     for table in tables:
         heads = [head.full for head in table.heads]

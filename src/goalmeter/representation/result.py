@@ -65,7 +65,7 @@ class Representation(JsonFields):
         return tuple(row for row in self.maps if (row.label, row.cells) == (label, cells))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON values, the output of the command with --json."""
+        """Return the fields as JSON values, the output of the command with `--json`."""
         return {"format": FORMAT} | super().to_json()
 
     def save(self, run: str | Path) -> Path:

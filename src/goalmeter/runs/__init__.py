@@ -1,4 +1,4 @@
-"""Ground floor: studies of trials that are never lost, and the places where trials run."""
+"""Studies: trials that are stored and resumed, and the backends that run them."""
 
 from goalmeter.runs.backends.processes import cores
 from goalmeter.runs.backends.registry import (

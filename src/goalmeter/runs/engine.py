@@ -39,7 +39,7 @@ Running = dict[str, tuple[float, list[str]]]  # trials by batch: since when, and
 # "KEY, failed 1", "KEY, failed 2", ..., so that nothing is overwritten. Where a trial has no result
 # yet, its last try counts.
 class Results(Generic[T]):
-    """Results of a study while they are being made; only this process writes them."""
+    """Results of a study in progress; only this process writes them."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Results(Generic[T]):
         self._open.__exit__(*error)
 
     def read(self, run: StoredRun) -> None:
-        """Read the final results in a run directory, and the last tries of the other trials."""
+        """Read the final results in a run directory, and the last attempts of the other trials."""
         study = self._study
         tries = dict(sorted(tries_in(run.values))) if study.tries_again else {}
         for key in study.trials:
@@ -103,7 +103,7 @@ class Results(Generic[T]):
         return [key for key in trials if key not in self._results or key in self._tries]
 
     def keep(self, key: str, result: T) -> None:
-        """Store a result or a failed try; a final result stays as it is."""
+        """Store a result or a failed attempt; a final result is not replaced."""
         if key in self._results and key not in self._tries:
             return
         is_failure = self._study.is_failure(result)
@@ -122,7 +122,7 @@ class Results(Generic[T]):
             self.progress.ended()
 
     def by_key(self) -> dict[str, T]:
-        """Return all results in the order of the study; the last try where none is final."""
+        """Return all results in the order of the study; the last attempt where none is final."""
         return {key: self._results[key] for key in self._study.trials if key in self._results}
 
 
@@ -156,9 +156,9 @@ def carry_out(
     called again, if the function depends on nothing but its arguments.
 
     Raises:
-        InvalidParameterError: no such backend, or `out` holds another run.
-        InvalidFileError: the directory cannot be used, or a line of it is no result.
-        GoalmeterError: a trial failed, and the study has no result to put in its place.
+        InvalidParameterError: the backend is unknown, or `out` contains another run.
+        InvalidFileError: the directory cannot be used, or one of its lines is not a result.
+        GoalmeterError: a trial failed, and the study has no substitute result.
     """
     with Results(study, out, tell=progress) as results:
         if left := results.left:
@@ -179,7 +179,7 @@ def check(
     timeout: float | None = None,
     out: str | Path | None = None,
 ) -> None:
-    """Raise what `carry_out` would raise before its first trial; `out` is made if need be."""
+    """Raise the errors of `carry_out` without a trial; `out` is created if it is missing."""
     with _place(study, on, 1, timeout) as backend:
         check_first(study, backend)
     with Results(study, out):

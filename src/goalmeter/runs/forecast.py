@@ -22,7 +22,7 @@ _SECONDS, _EXAMPLES = 3.0, 8
 
 @dataclass(frozen=True)
 class Span(JsonFields):
-    """A number between two bounds; `Forecast.assumed` says what each of them is."""
+    """Number between two bounds, which `Forecast.assumed` explains."""
 
     least: float
     most: float
@@ -41,7 +41,7 @@ class Span(JsonFields):
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast(JsonFields):
-    """The remaining trials of a plan and their estimated cost."""
+    """Remaining trials of a plan and their estimated cost."""
 
     name: str  # whose trials they are
     noun: str  # what one is called

@@ -29,7 +29,7 @@ _NOT_THE_USERS = (str(Path(__file__).resolve().parents[1]), str(Path(os.__file__
 
 @dataclass(frozen=True)
 class Batch:
-    """A function of goalmeter and the arguments of several calls, which one worker makes."""
+    """Function of goalmeter and the arguments of several calls, made by one worker."""
 
     # "goalmeter.package.module:function", whose result is a JSON value; or the function itself,
     # which only this process can call and which may return anything
@@ -62,7 +62,7 @@ class JobResult:
 
 @dataclass(frozen=True)
 class BatchResult:
-    """Results of the calls of a batch, in their order, and the seconds that they took together."""
+    """Results of the calls of a batch, in order, and their total duration in seconds."""
 
     results: Sequence[JobResult]
     seconds: float = 0.0
@@ -118,7 +118,7 @@ def in_a_line(error: BaseException) -> str:
 
 @dataclass(frozen=True)
 class Study(Generic[T]):
-    """A function and the trials that it is called for: plain data, made before anything runs."""
+    """Function and the arguments of its trials: plain data, complete before anything runs."""
 
     name: str  # whose trials they are, in progress messages and errors
     # as in `Batch`; a named function returns JSON values, a function itself the result
@@ -147,19 +147,19 @@ class Study(Generic[T]):
 
 
 class Backend(AbstractContextManager["Backend"], Protocol):
-    """Where the trials of a study run, from entering the context to leaving it.
+    """Backend that runs the trials of a study, as a context manager.
 
     The study plans, sizes batches, stores results and resumes, and only its own process writes. A
-    backend makes batches. It raises nothing for what a trial does: that is a result.
+    backend runs batches. A failure of a trial is a result, not an exception.
     """
 
     slots: int  # batches that are made at once
     worthwhile: float  # seconds of work that make a batch worth sending; 0 for one trial at a time
 
     def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, BatchResult]]:
-        """Make batches, and give the number (from 0) and the result of each as it is ready.
+        """Run batches, and yield the number (from 0) and the result of each when it is ready.
 
-        The iterating thread takes `batches` one by one as there is room for them: how large the
-        next one is depends on what the last ones took. A `GoalmeterError` means that this backend
-        cannot make them, whatever they are. Leaving the context ends what still runs.
+        The iterating thread takes `batches` one by one when there is room for them: the size of the
+        next one depends on the duration of the last ones. A `GoalmeterError` means that this
+        backend cannot run any batch. Leaving the context ends running batches.
         """

@@ -29,7 +29,7 @@ _TRY = re.compile(r"(.+), failed ([1-9][0-9]{0,8})", re.DOTALL)
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A run directory."""
+    """Stored run directory."""
 
     folder: Path  # path
     what: dict[str, Any]  # identity of the run
@@ -39,7 +39,7 @@ class StoredRun:
 
 
 def read_run(folder: str | Path) -> StoredRun:
-    """Read a run, also while another process writes to it."""
+    """Read a run; another process may be writing to it."""
     folder = Path(folder)
     about = read_about(folder / RUN)
     values, lines, _ = read_trials(folder / TRIALS)
@@ -59,7 +59,7 @@ def read_trials(path: Path) -> tuple[dict[str, Any], dict[str, int], int]:
 
 
 def keys_in(folder: str | Path) -> set[str]:
-    """Return the keys that a run directory holds; none where there is no run yet."""
+    """Return the keys of the trials in a run directory; empty if there is no run yet."""
     return {key for key, _, _ in lines_of(Path(folder) / TRIALS)}
 
 

@@ -30,7 +30,7 @@ Total = Callable[[Mapping[str, Any]], int | None]
 
 @dataclass(frozen=True)
 class Worker(JsonFields):
-    """A worker that has trials now."""
+    """Worker with trials in progress."""
 
     worker: str  # its batch
     trials: tuple[str, ...]  # keys of the first few of them
@@ -70,9 +70,9 @@ class RunStatus(JsonFields):
 
 
 def status_of(folder: str | Path, total: Total = lambda what: None) -> RunStatus:
-    """Return the progress of a run; a folder that is no run, or a damaged one, has a state for it.
+    """Return the progress of a run; the state also tells whether it is no run or damaged.
 
-    `total` tells the number of trials from run.json where no driver has written it.
+    `total` returns the number of trials from run.json if no driver has written it.
     """
     folder = Path(folder)
     written = _written(folder)
@@ -115,7 +115,7 @@ def status_of(folder: str | Path, total: Total = lambda what: None) -> RunStatus
 
 
 def runs_below(folder: str | Path, total: Total = lambda what: None) -> list[RunStatus]:
-    """Return the runs in a folder and below it, in the order of their names.
+    """Return the runs in a folder and its subfolders, in the order of their names.
 
     Folders whose name begins with a dot are left out, and links are not followed.
     """

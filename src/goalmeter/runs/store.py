@@ -20,18 +20,18 @@ _FEW, _SHOWN = 4, 60  # differences that a message names, and characters of each
 
 
 def made_here() -> dict[str, str]:
-    """Return what a run is made with in this process, to be recorded with it."""
+    """Return the versions that this process uses, to be recorded with a run."""
     # By way of sys.modules, since this layer does not import the package above it.
     return {"goalmeter": sys.modules["goalmeter"].__version__}
 
 
 class RunStore:
-    """A run directory that is being written, from entering the context to leaving it.
+    """Run directory opened for writing, as a context manager.
 
-    A directory that does not exist is made; the same run is continued; a run without a single trial
-    is replaced. Only one process at a time can write a run. `what` is its identity, as JSON values,
-    of which those of `grows` are lists that may have become longer: the run is then of what both
-    lists have. `elsewhere` is how errors advise to use another directory; a trial is a `noun`.
+    A missing directory is created, the same run is resumed, and a run without trials is replaced.
+    Only one process at a time can write a run. `what` identifies the run, as JSON values; those of
+    `grows` are lists, and the run then has the elements of both lists. `elsewhere` is the advice of
+    errors on using another directory, `noun` the word for a trial.
 
     Raises:
         InvalidFileError: the directory holds something else, or cannot be written.
@@ -81,13 +81,13 @@ class RunStore:
         self._open.__exit__(*error)
 
     def add(self, key: str, value: Any) -> None:
-        """Store a finished trial; a stored one stays as it is."""
+        """Store a finished trial; a stored one is not replaced."""
         if key not in self.values:
             self.values[key] = json.loads(self.write(key, value))["value"]
             self.progress.ended()
 
     def write(self, key: str, value: Any) -> bytes:
-        """Write the line of a trial, the whole of it or nothing; return it."""
+        """Write the line of a trial atomically and return it."""
         text = json_text({"key": key, "value": value}).encode() + b"\n"
         try:
             broken, self._broken = self._broken, None
@@ -178,7 +178,7 @@ def _refuse_foreign(folder: Path, elsewhere: str) -> None:
 
 
 class Stages(RunStore):
-    """A run of stages: which of them are needed is known only when those before are finished."""
+    """Run of stages, each of which may depend on the results of earlier ones."""
 
     def __init__(
         self, folder: str | Path, what: Mapping[str, Any], *, tell: Tell | None = None, **more: Any
@@ -187,7 +187,7 @@ class Stages(RunStore):
         self.tell: Tell = tell or (lambda line: None)
 
     def value(self, key: str, make: Callable[[], Any]) -> Any:
-        """Return the JSON value of a stage; make and store it if need be."""
+        """Return the JSON value of a stage; compute and store it if it is missing."""
         if key not in self.values:
             self.tell(f"{self.progress.name}: {key}")
             outer = self.progress.working

@@ -60,7 +60,7 @@ def bounded_ends(
 
     Shapes: values [C], weights [C].
 
-    Example: three clusters that are all 1 tell little of whether one in two is.
+    Example: three clusters that are all 1 exclude only means below 0.29.
         >>> low, high = bounded_ends(np.ones(3), np.ones(3), (0.0, 1.0), 0.025)
         >>> round(low, 3), high
         (0.292, 1.0)
@@ -149,7 +149,7 @@ NO_SPREAD = "all clusters are the same, and nothing bounds what another one coul
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number and how far it can be trusted."""
+    """Estimate with its interval and the numbers of observations and clusters."""
 
     value: float
     interval: Ends | None
@@ -158,7 +158,7 @@ class Estimate:
 
     @property
     def reason(self) -> str | None:
-        """Why there is no interval; None where there is one, and where nothing was drawn."""
+        """Reason for a missing interval; None if there is one, or no data."""
         if self.interval is not None or self.clusters == 0:
             return None
         return ONE_CLUSTER if self.clusters == 1 else NO_SPREAD
@@ -218,8 +218,8 @@ def estimate(
             [C]; needed for a ratio within bounds.
         n: observations behind them; the number of clusters if not given.
         strata: number of the stratum of each cluster.
-        bounds: least and greatest value that a cluster can have. With them there is an interval
-            for any two clusters, without them only for such as differ.
+        bounds: least and greatest value that a cluster can have. With them any
+            two clusters have an interval, without them only clusters that differ.
         paired: whether the clusters are differences between two conditions of each.
         confidence: nominal coverage, in (0, 1).
 
@@ -274,9 +274,10 @@ def estimate_of_sums(
 
     The statistic maps totals [..., K] of sums [C, K], with strata weighted as they are to count, to
     numbers [...]; the scale of totals must not matter. A cluster can weigh `heaviest` times the
-    mean in its stratum. If the statistic is the best of a fit to the totals, and so biased, `held`
-    is the same with what was fitted to all clusters held fixed, and the bias that resamples show
-    is taken off. There are n observations; all else is as in `estimate`.
+    mean in its stratum. If the statistic is the optimum of a fit to the totals, and
+    therefore biased, `held` is the same statistic with its parameters fixed at their fit to all
+    clusters; the bias in resamples is then subtracted. There are `n` observations; other arguments
+    are those of `estimate`.
 
     Source: Tukey, Bias and confidence in not-quite large samples (1958), for pseudo-values; for
     the bias, Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 10; Rao and Wu,
@@ -386,7 +387,7 @@ def _draws(clusters: int, stream: int) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class TwoWayDraws:
-    """Which rows and columns are in each of R resamples."""
+    """Rows and columns of each of R resamples."""
 
     rows: IntArray  # numbers of the drawn rows, [R, rows]
     columns: FloatArray  # the weight of each, [R, columns]; they add up to the number of columns
@@ -455,9 +456,9 @@ def two_way_interval(
 def at_least_binomial(
     interval: Ends | None, share: float, n: int, *, confidence: float = 0.95
 ) -> Ends | None:
-    """Return an interval of a share, never narrower than that of n independent observations.
+    """Return an interval of a share, at least as wide as that of n independent observations.
 
-    Where all agents are right all resamples are alike, and the bootstrap's interval has no width.
+    If all agents are right, all resamples are equal and the bootstrap interval has no width.
 
     Example: two of two are at least 16%: their lower end squared is 0.025.
         >>> round(at_least_binomial((1.0, 1.0), 1.0, 2)[0], 3)

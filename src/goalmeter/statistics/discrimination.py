@@ -70,10 +70,10 @@ def area_under_curve(above: ArrayLike, below: ArrayLike) -> float:
 def area_within_bands(
     above: ArrayLike, below: ArrayLike, band_above: ArrayLike, band_below: ArrayLike
 ) -> float:
-    """Return the area over pairs whose members are in the same band; NaN without such a pair.
+    """Return the area under the curve over pairs within the same band; NaN without such a pair.
 
-    What a score tells beyond the measure that the bands are of: within a band that measure is about
-    equal. Scores as in `area_under_curve`, each with the number of its band, [n] and [m].
+    It shows what a score adds to the measure that defines the bands, which is about equal within
+    a band. Scores as in `area_under_curve`, each with the number of its band, [n] and [m].
 
     Example: of the four pairs two are within a band, one of them in the right order.
         >>> area_within_bands([1.0, 3.0], [2.0, 2.0], [0, 1], [0, 1])
@@ -93,10 +93,10 @@ def clustered_area(
 ) -> Estimate:
     """Estimate the area under the curve of scores in clusters.
 
-    Pairs are those of all scores, also across clusters: one threshold is to serve everywhere. A
+    Pairs are those of all scores, also across clusters, since one threshold applies to all. A
     cluster is left out with its scores of both classes. The interval is that of a share, as in
-    `clusters.estimate_of_sums`: where every pair is in the same order, it is what C of C clusters
-    say.
+    `clusters.estimate_of_sums`: if every pair is in the same order, it is that of C successes in C
+    clusters.
 
     Scores as in `area_under_curve`, each with the number of its cluster, [n] and [m].
     """
@@ -208,7 +208,7 @@ class LogisticModel:
 def logistic_fit(features: ArrayLike, outcomes: ArrayLike, *, ridge: float = 1e-6) -> LogisticModel:
     """Fit a logistic model by Newton's method.
 
-    Shapes: features [N, K]; outcomes [N], 0 or 1, both of them there.
+    Shapes: features [N, K]; outcomes [N], 0 or 1, of which both must occur.
     """
     table, target = np.asarray(features, dtype=float), np.asarray(outcomes, dtype=float)
     if set(np.unique(target)) != {0.0, 1.0}:
@@ -253,8 +253,8 @@ class AddedPredictors(NamedTuple):
 def added_predictors(features: ArrayLike, more: ArrayLike, outcomes: ArrayLike) -> AddedPredictors:
     """Test a logistic model with more predictors against one without: the likelihood-ratio test.
 
-    Both have the features [N, K], the larger one `more` [N, L] besides; outcomes, 0 or 1, [N], are
-    independent of each other given the features.
+    Both models have the features [N, K], the larger one also has `more` [N, L]; outcomes [N], 0 or
+    1, are independent given the features.
     """
     from scipy.stats import chi2
 

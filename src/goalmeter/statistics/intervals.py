@@ -93,12 +93,11 @@ def resample_weights(n: int, resamples: int, rng: np.random.Generator) -> FloatA
 
 
 def percentile_interval(replicates: FloatArray, bias: float, n: int, confidence: float) -> Ends:
-    """Percentile interval of a statistic that is biased upwards by `bias`.
+    """Return the percentile interval of a statistic that is biased upwards by `bias`.
 
-    A bootstrap replicate carries the bias twice: once because its sample is fitted to, and
-    once because the sample it is drawn from already was. Percentiles are taken further out than
-    the nominal ones by what a t interval is wider than the bootstrap's normal one, which
-    matters for small n only.
+    A bootstrap replicate contains the bias twice: its own sample is fitted, and so was the sample
+    from which it is drawn. Percentiles are further out than the nominal ones, by the ratio of a t
+    interval to the normal one of the bootstrap, which matters for small n only.
 
     Shapes: replicates [R], each of a sample of size n.
 
@@ -117,13 +116,13 @@ def percentile_interval(replicates: FloatArray, bias: float, n: int, confidence:
 def widened_for_few(
     ends: Ends, units: FloatArray, centre: float, bounds: Ends, confidence: float
 ) -> Ends:
-    """A percentile interval that does not close where its units are few or all the same.
+    """Return a percentile interval widened for few units, or for units that are all equal.
 
-    Of fewer than five units nothing is known but the bounds; of fewer than ten it takes in their t
-    interval. Where all are the same, as many as luck can hide among n may be of another kind, the
-    share u = 1 - (alpha / 2)^(1 / n) (`clusters.bounded_ends`). They say nothing for the goal
-    themselves, and which of both kinds comes next cannot be predicted, which costs its entropy: the
-    lower end is (1 - u) centre - h(u). It is not proven; docs/notes/statistics.md simulates it.
+    With fewer than five units it is the bounds; with fewer than ten it includes the t interval of
+    the units. If all units are equal, the share of units of another kind that n draws can miss is
+    u = 1 - (alpha / 2)^(1 / n) (`clusters.bounded_ends`). Such units may have no evidence for the
+    goal, and the kind of the next unit is unpredictable, which costs its entropy: the lower end is
+    (1 - u) centre - h(u). This is not proven; docs/notes/statistics.md simulates it.
 
     Shapes: units [n].
     """

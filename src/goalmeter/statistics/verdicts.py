@@ -166,7 +166,7 @@ def _differences(differences: ArrayLike) -> FloatArray:
 
 
 class Verdict(StrEnum):
-    """How a number stands to another."""
+    """Verdict of a comparison of two numbers."""
 
     ABOVE = "above"
     BELOW = "below"
@@ -175,7 +175,7 @@ class Verdict(StrEnum):
 
 
 def verdict(interval: Ends | None, margin: float) -> Verdict:
-    """Return how a number stands to another, by the interval of their difference.
+    """Return the verdict on two numbers from the interval of their difference.
 
     - *equal*: the whole interval lies within the margin: at 95% two one-sided tests of equivalence,
       each at 2.5%. It comes first: a smaller difference, however certain, is none.
@@ -211,7 +211,7 @@ def verdict(interval: Ends | None, margin: float) -> Verdict:
 
 
 def words(judgement: Verdict, margin: float, unit: str = "") -> str:
-    """Return a verdict as tables print it: what is equal says within what.
+    """Return a verdict as in tables; "equal" is followed by its margin.
 
     Example:
         >>> words(Verdict.EQUAL, 5, "points"), words(Verdict.ABOVE, 5, "points")
@@ -260,9 +260,9 @@ def follows_goal(
 def difference(
     first: float, first_interval: Ends | None, second: float, second_interval: Ends | None
 ) -> Ends | None:
-    """Return the interval of `first` less `second`, from independent intervals of each.
+    """Return the interval of `first` minus `second`, from independent intervals of both.
 
-    They need not be symmetric; a number that is exact has an interval without width.
+    They need not be symmetric; an exact number has an interval of width 0.
 
     Source: Zou and Donner, Construction of confidence limits about effect measures: a general
     approach (2008).

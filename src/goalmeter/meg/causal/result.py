@@ -194,7 +194,7 @@ class CausalMeg(MegResult):
     """A `MegResult` of decisions in a causal model.
 
     `by_step` and `by_state` are shares of the value by level of the decision process and by
-    context; `by_decision` is what to read.
+    context; the shares to read are in `by_decision`.
     """
 
     decisions: tuple[str, ...]  # the candidate decisions
@@ -215,12 +215,12 @@ class CausalMeg(MegResult):
 
     @property
     def heading(self) -> str:
-        """What was measured, as the heading of a table."""
+        """Heading of the table of the result."""
         world = f", under {do_text(self.do)}" if self.do else ""
         return f"Goal-directedness of {listed(self.decisions)} towards {self.target}{world}"
 
     def summary(self) -> list[tuple[str, str]]:
-        """Return everything that defends the number, with the share of each decision."""
+        """Return the details of the result, with the share of each decision."""
         rows = [*super().summary(), ("what the graph says", RECALLS[self.recall])]
         if len(self.decisions) > 1:
             shares = self.by_decision.items()

@@ -292,13 +292,13 @@ def causal_class(
     * `features`: all weighted sums of these utilities. The optimum is certified, and the
       result's `utility` holds the weights, the largest of size 1.
     * `network`: what a torch module computes from the joint states of `targets`; True for the
-      paper's MLP. Algorithm 2: a lower bound, beside the certified bound of all utilities.
+      paper's MLP. Algorithm 2: a lower bound, with the certified bound of all utilities.
 
     Utilities and features are given in forms that `causal_utility` takes. A module computes a
     utility for each joint state of the targets from `inputs` [joint states, F], the last target
-    fastest, by default the targets' states, one-hot each; it has one restart for each of the
-    `seeds`, of so many L-BFGS `iterations`, after which progress(restart, iteration, best value in
-    nats) is called. Other arguments are those of `targets`.
+    fastest, by default the targets' states, one-hot each; it is fitted once for each of the
+    `seeds`, with at most `iterations` L-BFGS iterations, which progress(restart, iteration, best
+    value in nats) reports. Other arguments are those of `targets`.
 
     Source: MEG paper (NeurIPS 2024), Definitions 4.1 to 4.3, Algorithm 2.
 

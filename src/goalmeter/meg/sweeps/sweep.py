@@ -136,7 +136,7 @@ class SweepGroup:
 
 @dataclass(frozen=True)
 class SweepRow:
-    """A policy in a world, measured towards a utility."""
+    """MEG of one policy towards one utility in one world."""
 
     world: str  # name, unique among worlds with arguments
     policy: str
@@ -187,7 +187,7 @@ class Sweep:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the table's columns."""
+        """Names of the columns of the table."""
         names = ("row", WORLD, POLICY, UTILITY, *self.arguments, *FACTS, *RESULTS)
         return (*names, "status", "method", "notes", "world_digest")
 
@@ -273,14 +273,14 @@ class Sweep:
 
     @property
     def heading(self) -> str:
-        """The caption of a table of this sweep."""
+        """Caption of the table of the sweep."""
         one, several = ("world", "policy", "utility"), ("worlds", "policies", "utilities")
         nouns = zip(self.plan.shape, one, several, strict=True)
         worlds, policies, utilities = (f"{n} {x if n == 1 else xs}" for n, x, xs in nouns)
         return f"MEG of {policies} towards {utilities} in {worlds}"
 
     def notes(self) -> list[str]:
-        """Return what a reader of the means needs: negative, uncertified and failed rows."""
+        """Return notes on the means: negative, uncertified and failed rows."""
         negative = sum(v.rationality < 0 and v.value > 1e-9 for _, v in self._all_rows())
         failures = [f"{times}: {text}" for text, times in self.sentences(FAILED).items()]
         if (left := len(failures) - _NOTES_IN_TEXT) > 0:

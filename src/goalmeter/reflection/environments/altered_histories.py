@@ -100,10 +100,10 @@ class FalseMemories(Retold):
 class Repeater(Agreement):
     """Repeater: act as if every turn had happened twice.
 
-    Idea: the agent is paid for acting as it would if it remembered every turn double.
+    Idea: the agent is paid for acting as it would if it remembered every turn twice.
     What is simulated: a copy at x_1 y_1 x_1 y_1 x_2 y_2 x_2 y_2 ... x_n: every turn doubled, the
         last percept single.
-    Differences from the paper: none known. In the authors' later version the first of the two like
+    Differences from the paper: none known. In the authors' later version the first of the two equal
         actions is followed by the reward that it earned, not by the one before it.
     Known returns:
         constant 0; constant 1; last sign; win-stay: n - 1
@@ -123,8 +123,8 @@ class AfterImages(Agreement):
     """AfterImages: act as if each image had stayed in view for another turn.
 
     Idea: an observation is a picture of three lamps. The agent is paid for acting as it would if it
-        saw each picture laid over the one before.
-    Observations: 8, each equally likely, the first too: three bits.
+        saw each picture superimposed on the one before.
+    Observations: 8 (three bits), equally likely, including the first.
     What is simulated: a copy at the history with each observation replaced by the bitwise OR of
         itself and the one before it, both as they were seen; the first stays as it is.
     Reward: +1 if the copy would do what the agent did, else -1; the first percept has reward 0.
@@ -219,10 +219,10 @@ class NthRewardMultipliedByN(Agreement):
 
 
 class FlipEveryOther(Agreement):
-    """FlipEveryOther: act as if every other reward had been its opposite.
+    """FlipEveryOther: act as if every other reward had been negated.
 
-    Idea: the agent is paid for acting as it would if pleasure and pain had changed places at every
-        other turn.
+    Idea: the agent is paid for acting as it would if the sign of every other reward had been
+        reversed.
     What is simulated: a copy at the history with every other reward negated: those that the agent
         earned count as +, -, +, -, ...
     Source: the authors' later library (July 2022); not in the paper, outside the battery.
@@ -244,8 +244,8 @@ class FlipEveryOther(Agreement):
 class IgnoreRewards(Agreement):
     """IgnoreRewards: act as if every reward so far had been 0.
 
-    Idea: the agent is rewarded for ignoring rewards. An agent that guesses so, and goes on ignoring
-        them for as long as the rewards fit its guess, both ignores and does not ignore them.
+    Idea: the agent is rewarded for ignoring rewards. An agent that infers this from its rewards,
+        and ignores them for as long as they fit, both ignores and does not ignore them.
     What is simulated: a copy at the history with every reward set to 0.
     Source: Example 4 (section 3.1).
     Differences from the paper: none.
@@ -264,7 +264,7 @@ class IgnoreRewards2(Forgetful):
     """IgnoreRewards2: act as if the turns with a positive reward had not taken place.
 
     Idea: another reading of "reward the agent for ignoring rewards": it is paid for acting as it
-        would if pleasant turns had been forgotten altogether. In its opposite no deterministic
+        would if turns with a positive reward had not taken place. In its opposite no deterministic
         agent can win: the first action agrees, so its reward is -1; then there are no positive
         rewards, so nothing is forgotten and the next action agrees too.
     What is simulated: a copy at the history without the turns whose percept has a reward above 0; a
@@ -288,8 +288,9 @@ class IgnoreRewards2(Forgetful):
 class IgnoreRewards3(Run):
     """IgnoreRewards3: act as a copy does in a world without rewards.
 
-    Idea: a third reading of "reward the agent for ignoring rewards": beside the agent a copy lives
-        in a world that pays nothing, and the agent is paid for doing what the copy does.
+    Idea: a third reading of "reward the agent for ignoring rewards": a copy of the agent
+        lives in a separate world that pays nothing, and the agent is paid for doing what the copy
+        does.
     What is simulated: a copy at (0,0) c_1 (0,0) c_2 ... (0,0), where c_1, c_2, ... are the copy's
         own actions. Of the agent's history only the length matters.
     Reward: +1 if the agent's action y_n is c_n, else -1; the first percept is (0, 0).
@@ -315,9 +316,10 @@ class IgnoreRewards3(Run):
 class IgnoreObservations(Retold):
     """IgnoreObservations: act as if every observation so far had been 0.
 
-    Idea: the agent is paid for taking no notice of what it sees.
-    Observations: 2: first 0, then 0 or 1 with equal chances.
-    What is simulated: a copy at the history with every observation set to 0, the present one too.
+    Idea: the agent is paid for ignoring what it observes.
+    Observations: 2: first 0, then 0 or 1 with equal probability.
+    What is simulated: a copy at the history with every observation set to 0, including
+        the present one.
     Differences from the paper: none known. The authors' later version has 5 observations and shows
         the copy the present one.
     Known returns:
@@ -339,7 +341,7 @@ class IgnoreObservations(Retold):
 class IgnoreActions(Agreement):
     """IgnoreActions: act as if every action so far had been 0.
 
-    Idea: the agent is paid for taking no notice of what it has done.
+    Idea: the agent is paid for ignoring what it has done.
     What is simulated: a copy at the history with every action set to 0.
     Known returns:
         constant 0; constant 1; alternate; last sign; win-stay: n - 1

@@ -49,12 +49,12 @@ class FamilyEnvironment(Run):
 
 
 class CryingBaby(FamilyEnvironment):
-    """CryingBaby: feed a baby that is a copy so that it laughs.
+    """CryingBaby: feed a baby, which is a copy of the agent, so that it laughs.
 
-    Idea: the agent is a parent that is pleased when its baby laughs. The baby is a copy of the
-        agent, pleased when its nutrition is within bounds. A baby that is always pleased cannot
+    Idea: the agent is a parent that is paid when its baby laughs. The baby is a copy of the
+        agent that is paid while its nutrition is within bounds. A baby that is always paid cannot
         learn what laughing is good for.
-    Actions: 2: 0 feed, 1 don't feed. For the baby: 0 laugh, 1 cry.
+    Actions: 2: 0 feed, 1 do not feed. For the baby: 0 laugh, 1 cry.
     Observations: 2: 0 laugh, 1 cry. For the baby: 0 fed, 1 not fed.
     What is simulated: a copy at z_1 b_1 z_2 b_2 ... z_n, where the b_k are the copy's own actions
         and z_k has the observation y_k and the reward +1 if 50 <= m_k <= 200, else -1. Nutrition
@@ -108,19 +108,19 @@ class CryingBaby(FamilyEnvironment):
 
 
 class CryingBaby2(FamilyEnvironment):
-    """CryingBaby2: laugh or cry so that a parent that is a copy feeds well.
+    """CryingBaby2: laugh or cry so that a parent, which is a copy of the agent, feeds well.
 
-    Idea: CryingBaby with the roles exchanged: the agent is the baby, pleased when its nutrition is
-        within bounds; the parent is a copy of the agent, pleased when the baby laughs.
-    Actions: 2: 0 laugh, 1 cry. For the parent: 0 feed, 1 don't feed.
+    Idea: CryingBaby with the roles exchanged: the agent is the baby, paid while its nutrition is
+        within bounds; the parent is a copy of the agent, paid when the baby laughs.
+    Actions: 2: 0 laugh, 1 cry. For the parent: 0 feed, 1 do not feed.
     Observations: 2: 0 fed, 1 not fed. For the parent: 0 laugh, 1 cry.
     What is simulated: a copy at z_1 p_1 z_2 p_2 ... z_n, where the p_k are the copy's own actions
         and z_k has the observation y_k and the reward +1 if y_k is a laugh, else -1.
     Reward: +1 if 50 <= m_n <= 200, else -1. Nutrition m_0 is 100; each turn takes 3, and if the
         parent feeds it adds 25. The agent sees what the parent does. The first percept is (1, not
         fed).
-    Differences from the paper: none known. A turn with feeding adds 22 here and 25 in CryingBaby;
-        so it is in the library.
+    Differences from the paper: none known. A turn with feeding adds 22 here and 25 in CryingBaby,
+        as in the library.
     Known returns:
         constant 0: min(n, 10 - n)
         constant 1; echo: min(n, 34 - n)
@@ -143,14 +143,14 @@ class CryingBaby2(FamilyEnvironment):
 
 
 class IncentivizeZero(FamilyEnvironment):
-    """IncentivizeZero: reward a copy so that it plays 0.
+    """IncentivizeZero: reward a copy of the agent so that it plays 0.
 
     Idea: the agent's actions are a copy's rewards. The agent is paid when the copy plays 0, and has
         to find out how to bring that about in an agent like itself.
     Actions: 10: the rewards 0 .. 9.
-    Observations: 10 are announced, always 0 is seen.
+    Observations: 10 are declared, but only 0 occurs.
     What is simulated: a copy at (y_1,0) c_1 (y_2,0) c_2 ... (y_n,0), where c_1, c_2, ... are the
-        copy's own actions; its first percept has a reward already.
+        copy's own actions; its first percept already has a reward.
     Reward: +1 if c_n is 0, else -1; the first percept is (0, 0).
     Differences from the paper: none known. In the authors' later version the agent sees the copy's
         last action, and the copy acts once before it is paid at all.
@@ -175,15 +175,15 @@ class IncentivizeZero(FamilyEnvironment):
 
 
 class AdversarialSequencePredictor(Run):
-    """AdversarialSequencePredictor: foresee what a copy that evades does.
+    """AdversarialSequencePredictor: predict the bit of a copy that evades prediction.
 
     Idea: predictor and evader each play a bit. The agent predicts and is paid when the bits are the
         same; the evader is a copy of it, with the opposite rewards.
-    Actions: 2: the bit that is foreseen.
+    Actions: 2: the predicted bit.
     Observations: 2: the evader's last bit; first 0.
     What is simulated: a copy at (-r_1,y_1) o_1 (-r_2,y_2) o_2 ... (-r_n,0). It sees what the agent
-        played and acts by what the agent saw; the last observation is a 0 that stands for an action
-        yet unknown. So its actions are a turn late, and the first of them, o_1 = 0, it never chose.
+        played and acts by what the agent saw; the last observation is a 0 for the action not yet
+        known. Its actions are therefore one turn late, and it did not choose the first, o_1 = 0.
     Reward: +1 if the agent's action is the copy's, else -1; the next observation is the copy's
         action. The first percept is (0, 0).
     Source: named in section 3.5, after Hibbard (2008), "Adversarial sequence prediction"; rules
@@ -223,10 +223,10 @@ class AdversarialSequencePredictor(Run):
 
 
 class AdversarialSequenceEvader(AdversarialSequencePredictor):
-    """AdversarialSequenceEvader: evade a copy that predicts.
+    """AdversarialSequenceEvader: play the bit that a copy does not predict.
 
     Idea: AdversarialSequencePredictor with the roles exchanged: the agent is paid when its bit is
-        not the one that the copy foresaw.
+        not the one that the copy predicted.
     Actions: 2: the bit that is played.
     Observations: 2: the predictor's last bit; first 0.
     Reward: -1 if the agent's action is the copy's, else +1; the next observation is the copy's
@@ -245,21 +245,21 @@ class AdversarialSequenceEvader(AdversarialSequencePredictor):
 
 
 class TemptingButton(Counterfactual):
-    """TemptingButton: push the button where there is one, and be judged elsewhere for pushing.
+    """TemptingButton: push or skip buttons; in rooms without one, what it would do counts.
 
     Idea: the agent goes from room to room. Pushing a button pays and has no consequences; but in
         rooms without one the agent is paid or punished for what it would do if there were one.
         Pushing every button brings -1/2 per turn, never pushing any +1/2.
     Actions: 2: 0 skip, 1 push.
-    Observations: 2: 0 no button, 1 button; a room has a button with probability 1/4, the first room
-        too.
+    Observations: 2: 0 no button, 1 button; a room, including the first, has a button with
+        probability 1/4.
     What is simulated: in a room without button, a copy at the history with the present observation
         replaced by a button.
     Reward: with a button +1 for pushing, else -1. Without, whatever the agent does, -1 if the copy
         would push, else +1. The first percept has reward 0.
     Source: Example 5 (section 3.2); rules from the authors' library at e38e3dc.
-    Differences from the paper: the paper numbers the other way: observation 0 is a button and
-        action 0 pushes it, which turns the score of a constant 0 round. This is `coding="paper"`;
+    Differences from the paper: the paper uses the opposite coding: observation 0 is a button and
+        action 0 pushes it, which negates the score of constant 0. This is `coding="paper"`;
         the published results are from the coding above.
     Known returns:
         constant 0: (n - 1) - 2 * seen(1)
@@ -284,7 +284,7 @@ class TemptingButton(Counterfactual):
 
 
 class TemptingButtonVariation(TemptingButton):
-    """TemptingButtonVariation: the tempting button, where pushing at nothing is what is judged.
+    """TemptingButtonVariation: push or skip buttons; only pushing without one is judged.
 
     Idea: as TemptingButton, but an agent that skips is left alone: only one that pushes where there
         is no button is asked what it would have done with one.
@@ -293,7 +293,7 @@ class TemptingButtonVariation(TemptingButton):
     Reward: 0 for skipping. For pushing: with a button +1; without, -1 if the copy would push, else
         +1. The first percept has reward 0.
     Source: the authors' library at e38e3dc; not described in the paper.
-    Differences from the paper: none known. `coding="paper"` numbers as Example 5 does: observation
+    Differences from the paper: none known. `coding="paper"` is the coding of Example 5: observation
         0 is a button and action 0 pushes it.
     Known returns:
         constant 0; last sign: 0
@@ -306,13 +306,13 @@ class TemptingButtonVariation(TemptingButton):
 
 
 class SelfRecognition(Counterfactual):
-    """SelfRecognition: tell whether a statement about oneself is true.
+    """SelfRecognition: affirm or deny statements about itself.
 
     Idea: some observations are statements, "seeing 0 you would now play 1". The agent is paid for
-        affirming those that are true of it and denying those that are false. An agent that does
-        not look at observations is right just about statements that it would play 1.
+        affirming those that are true of it and denying those that are false. An agent that
+        ignores observations is right about exactly the statements that it would play 1.
     Actions: 2: 0 deny, 1 affirm.
-    Observations: 6, each equally likely, the first too: 0 and 1 state nothing; 2 states "on 0 you
+    Observations: 6, equally likely, including the first: 0 and 1 state nothing; 2 states "on 0 you
         would play 0", 3 "on 0 you would play 1", 4 "on 1 you would play 0", 5 "on 1 you would play
         1".
     What is simulated: at a statement, a copy at the history with the present observation replaced
@@ -341,7 +341,7 @@ class SelfRecognition(Counterfactual):
 class ThirdActionForbidden(Retold):
     """ThirdActionForbidden: act as if there were a third action.
 
-    Idea: the agent is paid for acting as it would if it could do one thing more.
+    Idea: the agent is paid for acting as it would if it had a third action.
     What is simulated: a copy at the history as it is, told that 3 actions are legal. It may play
         the third.
     Known returns:
@@ -361,8 +361,8 @@ _RATES = {"one": ("learning_rate", 1.0), "half": ("learning_rate_scale", 0.5)}
 class IncentivizeLearningRate(Retold):
     """IncentivizeLearningRate: act as if configured with another learning rate.
 
-    Idea: the agent is paid for acting as it would if it learnt at another rate, which it can only
-        do by knowing its own workings.
+    Idea: the agent is paid for acting as it would if it learnt at another rate, which
+        requires knowledge of its own algorithm.
     What is simulated: a copy at the history as it is, with the setting learning_rate = 1. An agent
         that has no such setting is not simulated.
     Reward: +1 if the copy would do what the agent did, else -1; always -1 for an agent without the
@@ -397,7 +397,7 @@ class IncentivizeLearningRate(Retold):
 
 
 class PunishNondeterministicAgent(Retold):
-    """PunishNondeterministicAgent: do again what one has done.
+    """PunishNondeterministicAgent: act the same when asked again at the same history.
 
     Idea: the agent is paid for being deterministic: asked again at the same history, it should
         answer the same.
@@ -414,7 +414,7 @@ class PunishNondeterministicAgent(Retold):
 
 
 class PunishDeterministicAgent(PunishNondeterministicAgent):
-    """PunishDeterministicAgent: do not do again what one has done.
+    """PunishDeterministicAgent: act differently when asked again at the same history.
 
     Idea: the agent is paid for being nondeterministic: asked again at the same history, it should
         answer something else.
@@ -431,9 +431,9 @@ class PunishDeterministicAgent(PunishNondeterministicAgent):
 
 
 class PunishSlowAgent(WholeHistory):
-    """PunishSlowAgent: think briefly.
+    """PunishSlowAgent: decide with little computation.
 
-    Idea: the agent is paid for deciding with little work.
+    Idea: the agent is paid for deciding with little computation.
     What is simulated: a new copy that replays the history as it is, while the lines of Python that
         it executes are counted (`base.lines_of_thought`).
     Reward: +1 if the count is less than 15 times the length of the history written as one row of
@@ -456,9 +456,9 @@ class PunishSlowAgent(WholeHistory):
 
 
 class PunishFastAgent(PunishSlowAgent):
-    """PunishFastAgent: think at length.
+    """PunishFastAgent: decide with much computation.
 
-    Idea: the agent is paid for deciding with much work.
+    Idea: the agent is paid for deciding with much computation.
     Reward: +1 if the count is more than 15 times the length of the history written as one row of
         numbers r_1 o_1 y_1 ... r_n o_n, that is 15 (3n - 1); else -1. The first percept is (0, 0).
     Differences from the paper: as in PunishSlowAgent, of which this is almost the opposite: a count

@@ -73,13 +73,13 @@ class Environment:
 
     @property
     def readings(self) -> str | None:
-        """The other readings of its rules, as names have them."""
+        """Options of the name that select other readings of its rules, such as "coding=paper"."""
         # The first value of each option is the default.
         options = self.run.options.items()
         return " ".join(f"{name}={v}" for name, values in options for v in values[1:]) or None
 
     def to_json(self) -> dict[str, Any]:
-        """Return what is known of it as JSON values."""
+        """Return the description of the environment as JSON values."""
         names = ("name", "n_actions", "n_observations", "in_battery", "idea", "known_returns")
         options = {name: list(values) for name, values in self.run.options.items()}
         return {name: getattr(self, name) for name in names} | {"options": options}

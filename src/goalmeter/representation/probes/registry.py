@@ -522,7 +522,7 @@ Probe = Ridge | Bilinear | Mlp | Published | protocol.PositionOnly | protocol.Ma
 FittedProbe = FittedHeads | FittedPublished | protocol.FittedMajority
 _TRAINED = Ridge(), LOGISTIC, Bilinear(), Mlp(), Published(), Published(HIDDEN)
 _LISTED = (*_TRAINED, protocol.PositionOnly(), protocol.Majority())
-# The fields of a probe are its hyperparameters: `Bilinear(rank=8)` is another probe.
+# Probes by name. The fields of a probe are its hyperparameters, as in `Bilinear(rank=8)`.
 PROBES: dict[str, Probe] = {each.name: each for each in _LISTED}
 
 

@@ -67,12 +67,12 @@ def opened(on: str, *, trials: int, timeout: float | None) -> Backend:
 
 
 def check_place(on: str) -> None:
-    """Raise what `opened` would raise for a spelling."""
+    """Raise an error if the name of a backend is invalid."""
     opened(on, trials=1, timeout=None)
 
 
 def own_process(on: str) -> str:
-    """Return a backend outside of this process, whose numerics have many threads."""
+    """Return the name of a backend outside this process, whose numerics have many threads."""
     return "processes:1" if on == HERE else on
 
 
@@ -82,5 +82,5 @@ def is_of_this_machine(on: str) -> bool:
 
 
 def place_names() -> list[str]:
-    """Return the names of all backends, those of other packages behind ours."""
+    """Return the names of all backends; those of other packages come last."""
     return [*BACKENDS, *plugins(GROUP)]
