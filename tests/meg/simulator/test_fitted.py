@@ -169,6 +169,18 @@ def test_with_every_step_the_fit_is_the_exact_soft_value() -> None:
     np.testing.assert_allclose(fit.start(start)[:, 0], exact_start, atol=0.05)
 
 
+def test_an_end_matters_where_all_steps_pay_the_same() -> None:
+    # Two decisions, each costs 1; action 1 ends the episode: exp(-1) against exp(-2).
+    action, seen = np.arange(400) // 2 % 2, np.zeros((400, 1), dtype=np.float32)
+    paid = np.full(400, -1.0)
+    steps = RecordedSteps(seen, action, paid[:, None], seen, action == 1, np.zeros(400, dtype=int))
+    generator = np.random.default_rng(0)
+    features, actions = KernelFeatures(seen, None, generator), ActionSet(FreeChoice(2, 0))
+    fit = SoftValues(features, actions, steps, paid, np.array([1.0]), 2, generator)
+    _, log_ratio, _ = fit.policy(seen[:1], 0, 0, generator)
+    np.testing.assert_allclose(log_ratio[0, 1] - log_ratio[0, 0], 1.0, atol=0.01)
+
+
 def test_the_learnt_map_drops_what_does_not_matter() -> None:
     generator = np.random.default_rng(1)
     seen = generator.normal(size=(2_000, 3)).astype(np.float32)

@@ -270,7 +270,9 @@ class SoftValues:
                 for each in (following, own)
             )
             change = (value - before)[going[:, 0]]
-            if len(change) and t * float(np.ptp(change, axis=0).max()) < _STEADY:
+            # With one decision left, an end makes no difference yet.
+            is_known = t < horizon - 1 and len(change)
+            if is_known and t * float(np.ptp(change, axis=0).max()) < _STEADY:
                 # All values change by the same amount with every further decision.
                 more = np.tile(change.mean(axis=0), len(rows))
                 self._coefficients[:t] = self._coefficients[t]
