@@ -23,6 +23,7 @@ _REPAIRS = (
 )
 # A word of code that fits every line, such as an option, and does not break at its hyphens.
 _WORD = re.compile(r'<span class="pre">(?=[^<]{1,24}</span>)')
+_OPTION = re.compile(r"(?<=</span>)--[\w-]+(?=<)")  # of a command in a console session
 # Parameters on lines of their own, which Sphinx writes as a list of descriptions without terms.
 _PARAMETERS = re.compile(r'<dl>\n((?:<dd><em class="sig-param">.*</dd>\n)+)</dl>')
 # The title of a generated table stands in the comment before it, by which the table is found again.
@@ -43,6 +44,7 @@ def repaired(text: str) -> str:
             text = text.replace(theirs, ours)
     text = _CELL.sub(lambda cell: breakable(cell[0]), text)
     text = _WORD.sub('<span class="pre whole">', text)
+    text = _OPTION.sub(r'<span class="whole">\g<0></span>', text)
     text = _TITLED.sub(r'\g<0><p class="caption">\1</p>\n', text)
     if 'class="genindextable"' in text:
         text = re.sub(r'</?td(?: style="[^"]*")?>', "", text).replace("</tr></table>", "</div>")

@@ -23,7 +23,7 @@ def escape(text: str) -> str:
             marked = _EMPHASIS.sub("\0\\1\0", part)
             marked = re.sub(r"([*|\\])|(?<=\w)(_)(?!\w)(?!\{)", r"\\\1\2", marked)
             parts[i] = _SUBSCRIPT.sub(r"\1\\ :sub:`\2\3`\\ ", marked).replace("\0", "*")
-    return "".join(parts)
+    return "".join(parts).removesuffix("\\ ")  # which would join this line and the next
 
 
 def as_restructured_text(lines: list[str]) -> list[str]:

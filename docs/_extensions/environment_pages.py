@@ -107,7 +107,9 @@ def environment_page(environment: Environment) -> str:
             lines += [*as_restructured_text(sentence(inspect.cleandoc(text)).splitlines()), ""]
     if options := environment.run.options:
         lines += heading("Options", "-")
-        lines += ["The first value of each option is the default.", ""]
+        name, values = next(iter(options.items()))
+        example = f"``{environment.name}({name}={values[-1]})``"
+        lines += [f"The first value of each option is the default; {example} sets another.", ""]
         rows = ((f"``{name}``", ", ".join(f"``{v}``" for v in vs)) for name, vs in options.items())
         lines += table(("Option", "Values"), rows)
     return "\n".join(lines)

@@ -50,6 +50,7 @@ def test_a_doctest_of_its_own_is_code() -> None:
     done = docstrings.as_restructured_text(lines)
     assert done[2:5] == lines[2:5] and done[5] == "Not A\\ :sub:`G`\\  or x\\ :sub:`1`\\ (s)."
     assert done[0] == "Return x\\ :sub:`n-1`\\ ."
+    assert docstrings.escape("of y_0") == "of y\\ :sub:`0`"  # the next line begins a new word
 
 
 def test_long_defaults_and_types_are_short() -> None:
@@ -80,7 +81,9 @@ def test_a_name_is_described_in_one_package() -> None:
 def test_a_page_is_repaired_once() -> None:
     text = '<p class="caption" role="heading">Start</p><pre>1</pre><dl>\n<dt>a</dt></dl>'
     text += f'<span class="pre">--unknown</span> <span class="pre">{"long" * 7}</span>'
+    text += 'reflect<span class="w"> </span>--seeds<span class="w"> </span>2'
     once = accessible.repaired(text)
+    assert '</span><span class="whole">--seeds</span><span' in once
     assert '<span class="pre whole">--unknown' in once and '<span class="pre">longlong' in once
     assert 'aria-level="2"' in once and '<pre tabindex="0">' in once and "<dl>" in once
     assert accessible.repaired(once) == once

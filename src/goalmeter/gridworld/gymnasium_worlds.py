@@ -21,9 +21,7 @@ from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld
 if TYPE_CHECKING:
     from minigrid.core.grid import Grid
 
-
 # A cell (row, column) is MiniGrid's (x, y) = (column, row).
-
 _FEATURE = "Rendering a grid world"
 KEY_COLOUR, NEUTRAL_COLOUR = "yellow", "blue"
 # MiniGrid's directions (0 right, 1 down, 2 left, 3 up) of LEFT, RIGHT, UP, DOWN.
@@ -93,6 +91,8 @@ class WorldEnv(gymnasium.Env[Any, Any]):
 
     Info of each step: `state`, the index of the state; `optimal_actions`, the actions that lead one
     step closer to the goal; `distance`, the steps to the goal, -1 if it cannot be reached.
+
+    Rendering: `render_mode="rgb_array"` draws each cell as `tile_size` x `tile_size` pixels.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 10}  # type: ignore[misc]

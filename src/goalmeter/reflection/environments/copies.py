@@ -147,7 +147,7 @@ class IncentivizeZero(FamilyEnvironment):
 
     Idea: the agent's actions are a copy's rewards. The agent is paid when the copy plays 0, and has
         to find out how to bring that about in an agent like itself.
-    Actions: 10: the rewards 0 .. 9.
+    Actions: 10: the rewards 0 to 9.
     Observations: 10 are declared, but only 0 occurs.
     What is simulated: a copy at (y_1,0) c_1 (y_2,0) c_2 ... (y_n,0), where c_1, c_2, ... are the
         copy's own actions; its first percept already has a reward.
@@ -245,7 +245,7 @@ class AdversarialSequenceEvader(AdversarialSequencePredictor):
 
 
 class TemptingButton(Counterfactual):
-    """TemptingButton: push or skip buttons; in rooms without one, what it would do counts.
+    """TemptingButton: push or skip buttons; elsewhere, what it would do at one counts.
 
     Idea: the agent goes from room to room. Pushing a button pays and has no consequences; but in
         rooms without one the agent is paid or punished for what it would do if there were one.
@@ -310,7 +310,7 @@ class SelfRecognition(Counterfactual):
 
     Idea: some observations are statements, "seeing 0 you would now play 1". The agent is paid for
         affirming those that are true of it and denying those that are false. An agent that
-        ignores observations is right about exactly the statements that it would play 1.
+        ignores observations is right about "you would play 1" and wrong about "you would play 0".
     Actions: 2: 0 deny, 1 affirm.
     Observations: 6, equally likely, including the first: 0 and 1 state nothing; 2 states "on 0 you
         would play 0", 3 "on 0 you would play 1", 4 "on 1 you would play 0", 5 "on 1 you would play
@@ -363,7 +363,7 @@ class IncentivizeLearningRate(Retold):
 
     Idea: the agent is paid for acting as it would if it learnt at another rate, which
         requires knowledge of its own algorithm.
-    What is simulated: a copy at the history as it is, with the setting learning_rate = 1. An agent
+    What is simulated: a copy at the history as it is, with the setting `learning_rate=1`. An agent
         that has no such setting is not simulated.
     Reward: +1 if the copy would do what the agent did, else -1; always -1 for an agent without the
         setting. The first percept is (0, 0).
@@ -371,7 +371,7 @@ class IncentivizeLearningRate(Retold):
     Differences from the paper:
         1. The paper says "a particular learning rate"; at e38e3dc it is 1, and in the authors'
            later version half of the agent's own. The latter is `rate="half"`: the copy's setting
-           is learning_rate_scale = 1/2, and agents without that setting get -1.
+           is `learning_rate_scale=0.5`, and agents without that setting get -1.
         2. In the authors' library the reality check of an agent never has the setting; here it has
            what its inner agent has.
     Known returns:
@@ -435,7 +435,7 @@ class PunishSlowAgent(WholeHistory):
 
     Idea: the agent is paid for deciding with little computation.
     What is simulated: a new copy that replays the history as it is, while the lines of Python that
-        it executes are counted (`base.lines_of_thought`).
+        it executes are counted.
     Reward: +1 if the count is less than 15 times the length of the history written as one row of
         numbers r_1 o_1 y_1 ... r_n o_n, that is 15 (3n - 1); else -1. The first percept is (0, 0).
     Source: named in section 3.5; rules from the authors' library at e38e3dc, outside the battery.
