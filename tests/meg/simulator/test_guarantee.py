@@ -77,8 +77,8 @@ def test_remainders_hold_for_models_in_the_confidence_set(seed: int, is_soft: bo
     world = guarantee._World(data, 0, True, 0.05, fresh=True)
     policy = None if is_soft else np.array([[0.3, 0.7], [0.9, 0.1]])
     b = 1.5
-    task = guarantee._task(world, UNIT, b)
-    chain = guarantee._chain(world, task, 1, None if policy is None else policy[None])
+    problem = guarantee._Problem(world, UNIT, None, ONE)
+    chain = problem._chain(b, 1, None if policy is None else policy[None], priced=is_soft)
     centre = world.share.copy()
     rng, inside = np.random.default_rng(seed), 0
     estimate = data[0].counts / data[0].total[:, None]

@@ -149,9 +149,9 @@ class Models:
         peak = np.maximum(scores.max(axis=1), -1e300)
         policy = np.exp(scores - peak[:, None])
         total = policy.sum(axis=1)
-        policy /= np.maximum(total, 1.0)[:, None]
         value = np.where(total > 0, peak + np.log(np.maximum(total, 1.0)), 0.0)
-        return value - self._left_out, policy
+        free = np.where(total > 0, 0.0, 1.0 / self.table.n_actions)[:, None]
+        return value - self._left_out, policy / np.maximum(total, 1.0)[:, None] + free
 
     def _soft_return(
         self, payoff: FloatArray, weights: FloatArray

@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_matrix
+from scipy.special import betaincinv, entr, softmax
 
 from goalmeter._types import FloatArray
-from goalmeter.meg.simulator.counts import CountTable
+from goalmeter.meg.simulator.counts import AgentRecord, CountTable, Models
 from goalmeter.meg.simulator.protocol import Episodes
 from goalmeter.meg.simulator.utilities import Range
 from goalmeter.statistics.intervals import lower_limit, upper_limit
@@ -25,7 +27,6 @@ from goalmeter.statistics.intervals import lower_limit, upper_limit
 _BOXES, _UNLISTED, _FUNCTIONALS, _LOWER = 0.05, 0.05, 0.1, 0.3
 _HEIGHT, _SLOPE, _OUTER, _ENTROPY = 0.25, 0.05, 0.03, 0.03
 _CHAINS = 12  # number of values whose functionals hold together
-_VARIANCE, _RARE = 0.15, 0.1  # shares of variance and unlisted outcomes in one linear bound
 
 
 class Ends(NamedTuple):
@@ -40,13 +41,11 @@ class Ends(NamedTuple):
 
 def _poisson(count: float, log_error: float) -> float:
     """Return an upper limit of the mean of a sum of independent variables in [0, 1]."""
-    if count == 0:
-        return log_error
     # Chernoff: a sum of mean m is at most x < m with probability exp(x - m + x log(m / x)).
     out = count + log_error + math.sqrt(log_error * (log_error + 2 * count))
     for _ in range(30):
         # From above, these steps decrease towards the solution.
-        out = log_error + count + count * math.log(out / count)
+        out = log_error + count + count * math.log(out / (count or 1.0))
     return out
 
 
@@ -67,9 +66,6 @@ class _World:
         *,
         fresh: bool,
     ) -> None:
-        from scipy.sparse import csr_matrix
-        from scipy.special import betaincinv
-
         first, second = halves
         self.horizon, self.n_actions, self.n_states = first.horizon, first.n_actions, first.n_states
         n_pairs, certain = len(first.certain), np.append(first.certain, one_start)
@@ -85,8 +81,7 @@ class _World:
         # A pair that a half lacks is replaced by one with a single, unlisted outcome.
         self.unsampled = (drawn == 0) | (~certain & (total < 2))
         share = np.where(self.unsampled[pair], 0.0, seen / np.maximum(drawn, 1.0)[pair])
-        shape = (n_pairs + 1, self.n_states + 1)
-        self.move = csr_matrix((share, (pair, after)), shape=shape)[:, : self.n_states]
+        self.move = csr_matrix((share, (pair, after)), shape=(n_pairs + 1, self.n_states + 1))
         self.paid_mean = np.asarray(np.bincount(pair, share * paid, n_pairs + 1), np.float64)
 
         random = ~(certain | self.unsampled)[pair]
@@ -100,7 +95,7 @@ class _World:
             # Predict as many unlisted outcomes as were seen once (Good and Turing).
             listed = 1.0 - self.sums((seen == 1) * self.share)
             hits = self.share * (self.n * listed)[self.owner]
-        self.unlisted = np.maximum(self.n - self.sums(hits), 0.0)
+        unlisted = np.maximum(self.n - self.sums(hits), 0.0).sum()
         self.frequency = hits / self.n[self.owner]
 
         # Clopper and Pearson's limits of each probability.
@@ -113,105 +108,25 @@ class _World:
         self.variance = high / each
         # Except with this error, sum n_j nu_j <= unlisted_mass for the probabilities nu of unlisted
         # outcomes of all pairs j.
-        self.unlisted_mass = _poisson(float(self.unlisted.sum()), -math.log(_UNLISTED * error))
+        self.unlisted_mass = _poisson(float(unlisted), -math.log(_UNLISTED * error))
         functionals = self.horizon * (n_pairs + self.n_states + 2 * n_entries) + n_entries
-        self.union = math.log(2 * _CHAINS * functionals / (_FUNCTIONALS * error))
+        self.union = _FUNCTIONALS * error / (2 * _CHAINS * functionals)
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Return sums over the entries of each random pair, [E] to [R]."""
-        if not self.heads.size:
-            return np.zeros(0)
         return np.asarray(np.add.reduceat(values, self.heads))
 
-    def span(self, weights: FloatArray) -> FloatArray:
-        """Return the ranges of weights [N, E] of each random pair, [N, R]; they include 0."""
-        top = np.maximum(np.maximum.reduceat(weights, self.heads, axis=1), 0.0)
-        return np.asarray(top - np.minimum(np.minimum.reduceat(weights, self.heads, axis=1), 0.0))
-
-    def limits(self, weights: FloatArray) -> FloatArray:
-        """Return bounds of functionals [N, E + R] that all hold at once, [2, N]."""
+    def limits(self, weights: FloatArray, error: float) -> FloatArray:
+        """Return both bounds of functionals [N, E + R], [2, N]; each holds except with an error."""
         # Bernstein's inequality; the ranges of the probabilities bound the variances.
-        w, rare = weights[:, : len(self.pair)], weights[:, len(self.pair) :] / self.n
-        radius = np.sqrt(2 * self.union * (w * w) @ self.variance)
-        radius += self.union / 3 * (self.span(w) / self.n).max(axis=1)
-        centre, rare = w @ self.frequency, rare * self.unlisted_mass
+        level, w = -math.log(error), weights[:, : len(self.pair)]
+        span = np.maximum(np.maximum.reduceat(w, self.heads, axis=1), 0.0)
+        span -= np.minimum(np.minimum.reduceat(w, self.heads, axis=1), 0.0)
+        radius = np.sqrt(2 * level * (w * w) @ self.variance)
+        radius += level / 3 * (span / self.n).max(axis=1, initial=0.0)
+        centre, rare = w @ self.frequency, self.unlisted_mass / self.n * weights[:, w.shape[1] :]
         low = centre - radius + rare.min(axis=1, initial=0.0)
         return np.stack([low, centre + radius + rare.max(axis=1, initial=0.0)])
-
-    def upper(self, weights: FloatArray, error: float) -> float:
-        """Return an upper limit of one functional [E + R]."""
-        if not self.heads.size:
-            return 0.0
-        # An empirical Bernstein inequality for sums of differently distributed variables.
-        rest = 1 - _VARIANCE - _RARE
-        level, second, rare = (-math.log(s * error) for s in (rest, _VARIANCE, _RARE))
-        w, price = weights[: len(self.pair)], weights[len(self.pair) :] / self.n
-        means = self.sums(w * self.frequency)
-        variances = np.maximum(self.sums(w * w * self.frequency) - means**2, 0.0) / (self.n - 1)
-        largest = float((self.span(w[None])[0] / np.sqrt(self.n * (self.n - 1))).max())
-        half = largest**2 * second / 2
-        deviation = math.sqrt(float(variances.sum()) + half) + math.sqrt(half)
-        most, price = float(price.max()), np.maximum(price, 0.0)
-        total = means.sum() + deviation * math.sqrt(2 * level) + largest * level / 3
-        if most > 0:
-            total += most * _poisson(float(price @ self.unlisted) / most, rare)
-        return float(total)
-
-
-# --- Plans ----------------------------------------------------------------------------------------
-class _Task(NamedTuple):
-    """Payoffs in nats, by pair [P + 1] and by entry [E], and their conceivable values."""
-
-    mean: FloatArray
-    entry: FloatArray
-    # Values of an unlisted outcome of the start and of each decision, [3, H + 1]: nothing, the
-    # largest (side 1) and the least conceivable value (side -1).
-    unlisted: FloatArray
-
-
-def _task(world: _World, known: Range, b: float) -> _Task:
-    """Return the payoffs times a rationality."""
-    part = known.scaled(b) if b else Range(0.0, 0.0, 0.0, 0.0)
-    left = np.arange(world.horizon, -1, -1)
-    most = np.maximum(np.minimum(part.high * left, part.most), 0.0)
-    least = np.minimum(np.maximum(part.low * left, part.least), 0.0)
-    unlisted = np.zeros((3, world.horizon + 1))
-    unlisted[1] = np.append(most[0], np.minimum(part.high + most[1:], part.most))
-    unlisted[-1] = np.append(least[0], np.maximum(part.low + least[1:], part.least))
-    return _Task(b * world.paid_mean, b * world.paid, unlisted)
-
-
-def _plan(
-    world: _World,
-    task: _Task,
-    side: int,
-    given: FloatArray | None = None,
-    cost: FloatArray | None = None,
-) -> tuple[FloatArray, FloatArray, float]:
-    """Return values [H + 1, S + 1], policy [H, S, A] and value of the start in the estimate.
-
-    The plan is soft, or by a given policy [T, S, A] minus a cost [H, S]. An unlisted outcome ends
-    the episode with the largest (side 1) or least (side -1) conceivable value, so that the values
-    of the true world are at most (at least) those of this one.
-    """
-    value = np.zeros((world.horizon + 1, world.n_states + 1))
-    policy = np.zeros((world.horizon, world.n_states, world.n_actions))
-
-    def scores(t: int) -> FloatArray:
-        q = task.mean + world.move @ value[t + 1, :-1]
-        return np.asarray(np.where(world.unsampled, task.unlisted[side, t + 1], q))
-
-    for t in reversed(range(world.horizon)):
-        choice = scores(t)[:-1].reshape(policy.shape[1:])
-        if given is None:
-            soft = np.logaddexp.reduce(choice, axis=1)
-            policy[t] = np.exp(choice - soft[:, None])
-            value[t, :-1] = soft - math.log(world.n_actions)
-        else:
-            policy[t] = given[min(t, len(given) - 1)]
-            value[t, :-1] = (policy[t] * choice).sum(axis=1)
-            value[t, :-1] -= 0.0 if cost is None else cost[t]
-    return value, policy, float(scores(-1)[-1])
 
 
 # --- Values of the true world ---------------------------------------------------------------------
@@ -231,42 +146,52 @@ class _Chain(NamedTuple):
 
 def _chain(
     world: _World,
-    task: _Task,
-    side: int,
-    given: FloatArray | None = None,
-    cost: FloatArray | None = None,
+    b: float,
+    unlisted: FloatArray,
+    policy: FloatArray | None = None,
+    *,
+    priced: bool = True,
 ) -> _Chain:
-    """Bound the value of the start: that of a policy, or the soft value (see `_plan`)."""
-    values, policy, start = _plan(world, task, side, given, cost)
-    n_entries, n_random = len(world.pair), len(world.n)
-    if not n_random:
-        return _Chain(start, np.zeros(0), 0.0, 0.0)
+    """Bound the value of the start: payoffs times b, minus the relative entropy if it is `priced`.
+
+    The policy is [T, S, A], by default the soft one. An unlisted outcome of the start or a decision
+    ends the episode with a value, [H + 1]. If this is the largest (least) conceivable one, the
+    value of the true world is at most (at least) that of the chain.
+    """
+    n_entries, n_random, shape = len(world.pair), len(world.n), (world.n_states, world.n_actions)
+    value, low, high = np.zeros((3, world.n_states + 1))
     weights = np.zeros((world.n_states + 1, n_entries + n_random))
-    low, high = np.zeros((2, world.n_states + 1))
-    shape = world.n_states, world.n_actions
     for t in reversed(range(-1, world.horizon)):
-        value, rest = values[t + 1], float(task.unlisted[side, t + 1])
-        mean = task.mean + world.move @ value[:-1]
-        moved = world.move @ weights[:-1]
-        error = _second_order(world, moved[world.pairs], weights, low, high)
-        remainder = np.stack([world.move @ low[:-1], world.move @ high[:-1]])
-        remainder[:, world.pairs] += error
+        rest = unlisted[t + 1]
+        mean = np.where(world.unsampled, rest, b * world.paid_mean + world.move @ value)
+        moved = world.move @ weights
+        remainder = np.stack([world.move @ low, world.move @ high])
+        remainder[:, world.pairs] += _second_order(world, moved[world.pairs], weights, low, high)
         # From here on `moved` has the weights of y.
         moved[world.pair, np.arange(n_entries)] += (
-            task.entry + value[world.after] - mean[world.pair]
+            b * world.paid + value[world.after] - mean[world.pair]
         )
         moved[world.pairs, n_entries + np.arange(n_random)] += rest - mean[world.pairs]
         if t < 0:
             break
-        chosen, actions = policy[t], moved[:-1].reshape(*shape, -1)
+        choice, actions = mean[:-1].reshape(shape), moved[:-1].reshape(*shape, moved.shape[1])
         least, most = remainder[:, :-1].reshape(2, *shape)
+        chosen = softmax(choice, axis=1) if policy is None else policy[min(t, len(policy) - 1)]
+        value[:-1] = (chosen * choice).sum(axis=1)
+        if priced:
+            value[:-1] -= _relative_entropy(chosen)
         weights[:-1] = np.einsum("sa,sac->sc", chosen, actions)
         low[:-1], high[:-1] = (chosen * least).sum(axis=1), (chosen * most).sum(axis=1)
-        if given is None:
-            spread = (actions - weights[:-1, None]).reshape(-1, weights.shape[1])
-            lowest, highest = world.limits(spread).reshape(2, *shape)
+        if policy is None:
+            spread = (actions - weights[:-1, None]).reshape(moved[:-1].shape)
+            lowest, highest = world.limits(spread, world.union).reshape(2, *shape)
             high[:-1] = _curved(chosen, lowest, highest, most)
-    return _Chain(start, moved[-1], *map(float, remainder[:, -1]))
+    return _Chain(mean[-1], moved[-1], *remainder[:, -1])
+
+
+def _relative_entropy(policy: FloatArray) -> FloatArray:
+    """Return log A minus the entropy of each row of a policy, [S, A]."""
+    return np.asarray(math.log(policy.shape[1]) - entr(policy).sum(axis=1))
 
 
 def _second_order(
@@ -277,8 +202,9 @@ def _second_order(
     `means` [R, E + R] are the weights of the estimated mean of l; `weights` [S + 1, E + R] those of
     l, and `low`, `high` [S + 1] bounds of r, in each state.
     """
-    ends = world.limits(weights[world.after] - means[world.owner])
-    gone, mass = -world.limits(means), np.minimum(world.unlisted_mass / world.n, 1.0)
+    ends = world.limits(weights[world.after] - means[world.owner], world.union)
+    gone = -world.limits(means, world.union)
+    mass = np.minimum(world.unlisted_mass / world.n, 1.0)
     out = []
     for sign, bound in ((-1, low), (1, high)):
         # Errors of probabilities add up to 0, so that a constant may be subtracted. The expectation
@@ -310,19 +236,12 @@ def _curved(policy: FloatArray, low: FloatArray, high: FloatArray, most: FloatAr
 # --- Bounds of MEG --------------------------------------------------------------------------------
 # For every policy m and every b, MEG at b is at most b (J(agent) - J(m)) + KL(m), a line in b. The
 # soft policies of three rationalities of the estimate bound the maximum over b.
-_LARGEST = 1e8  # rationality times the largest return, beyond which nothing changes to 1e-6 nats
-_REACH = 1e3  # the same where a sample limits what can be bounded
-_DIGITS, _ROUGH = 1e-12, 1e-4  # relative size of rounding errors; accuracy of rationalities
+_REACH = 1e3  # rationality times the largest return, beyond which a sample bounds nothing
+_DIGITS = 1e-10  # relative size of rounding errors
 _FACTORS = 0.75 ** np.arange(14)  # of the best rationality, for the lower end
 # Slopes of the outer lines that are tried, and their least predicted bound, in errors of the slope.
 _MARGINS, _SPARE = (1.6, 1.8, 2.1, 2.5, 3.2, 4.5), 0.6
 _LARGE = 4e8  # numbers of a plan beyond which the table of states is not used
-
-
-def _relative_entropy(policy: FloatArray) -> FloatArray:
-    """Return log A minus the entropy of each row of a policy, [..., A]."""
-    logs = np.log(np.where(policy > 0, policy, 1.0))
-    return np.asarray(np.maximum(math.log(policy.shape[-1]) + (policy * logs).sum(axis=-1), 0.0))
 
 
 class _Problem:
@@ -331,82 +250,83 @@ class _Problem:
     def __init__(
         self, world: _World, known: Range, policy: FloatArray | None, returns: FloatArray
     ) -> None:
-        self.world, self.known, self.agent, self.returns = world, known, policy, returns
+        self.world, self.returns, left = world, returns, np.arange(world.horizon, -1.0, -1.0)
         self.ends = known.of_episode(world.horizon)
         self.scale = max(abs(self.ends[0]), abs(self.ends[1]), 1e-300)
-        self.task = _task(world, known, 1.0)
-        sides = () if policy is None else (-1, 1)
-        self.agents = {side: _chain(world, self.task, side, policy) for side in sides}
+        # Largest and least (side -1) conceivable values of an unlisted outcome.
+        self._unlisted = {}
+        for side in (1, -1):
+            part = known.scaled(side)
+            most = np.clip(part.high * left, 0.0, part.most)
+            value = np.append(most[0], np.minimum(part.high + most[1:], part.most))
+            self._unlisted[side] = side * value
+        self._policy = policy
+        sides = () if policy is None else (1, -1)
+        self._agents = {side: self._chain(1, side, policy, priced=False) for side in sides}
 
-    def policy(self, b: float) -> FloatArray:
-        """Return the soft policy of the estimate at rationality b, [H, S, A]."""
-        return _plan(self.world, _task(self.world, self.known, b), 0)[1]
+    def _chain(
+        self, b: float, side: int, policy: FloatArray | None = None, *, priced: bool = True
+    ) -> _Chain:
+        """Return the chain for an upper (side 1) or lower (side -1) bound at rationality b."""
+        unlisted = b * self._unlisted[side if b > 0 else -side]
+        return _chain(self.world, b, unlisted, policy, priced=priced)
 
-    def upper(self, factor: float, chain: _Chain, error: float) -> float:
+    def _upper(self, factor: float, chain: _Chain, error: float) -> float:
         """Return an upper bound of the agent's return times a factor plus the value of a chain."""
-        known, weights = chain.value + chain.high, chain.weights
-        if self.agents:
-            agent = self.agents[1 if factor > 0 else -1].scaled(factor)
-            return (
-                known + agent.value + agent.high + self.world.upper(weights + agent.weights, error)
-            )
-        low, high = sorted(factor * end for end in self.ends)
-        known += upper_limit(factor * self.returns, low=low, high=high, error=error / 2)
-        return known + self.world.upper(weights, error / 2)
+        known = 0.0
+        if self._agents:
+            agent = self._agents[1 if factor > 0 else -1].scaled(factor)
+            chain = _Chain(*(one + other for one, other in zip(chain, agent, strict=True)))
+        else:
+            low, high = sorted(factor * end for end in self.ends)
+            error /= 2
+            known = upper_limit(factor * self.returns, low=low, high=high, error=error)
+        linear = self.world.limits(chain.weights[None], error)[1, 0]
+        return float(known + chain.value + chain.high + linear)
 
     def evidence(self, b: float, error: float) -> float:
         """Return a lower bound of MEG at rationality b."""
-        bound = self.upper(-b, _chain(self.world, _task(self.world, self.known, b), 1), error)
+        bound = self._upper(-b, self._chain(b, 1), error)
         return -bound if math.isfinite(bound) else -math.inf
 
     def height(self, b: float, policy: FloatArray, error: float) -> float:
         """Return an upper bound of MEG at rationality b, by a policy."""
-        gain = _chain(
-            self.world, _task(self.world, self.known, b), -1, policy, _relative_entropy(policy)
-        )
-        return self.upper(b, gain.scaled(-1.0), error)
+        return self._upper(b, self._chain(b, -1, policy).scaled(-1.0), error)
 
     def slope(self, sign: int, policy: FloatArray, error: float) -> float:
         """Return an upper bound of a sign times the agent's return minus that of a policy."""
-        chain = _chain(self.world, self.task, -sign, policy)
-        return self._exact(self.upper(sign, chain.scaled(-sign), error))
-
-    def _exact(self, slope: float) -> float:
-        return 0.0 if abs(slope) <= _DIGITS * self.scale else slope  # a rounding error
+        chain = self._chain(sign, -1, policy, priced=False)
+        slope = self._upper(sign, chain.scaled(-1.0), error)
+        return slope if abs(slope) > _DIGITS * self.scale else 0.0
 
     def own_entropy(self, error: float) -> float:
         """Return an upper bound of MEG towards every utility."""
-        if self.agent is None:
+        if self._policy is None:
             return math.inf
         # Nothing predicts an agent better than its own policy.
-        policy = np.broadcast_to(self.agent, (self.world.horizon, *self.agent.shape[1:]))
-        most = math.log(self.world.n_actions) * np.arange(self.world.horizon, -1.0, -1.0)
-        task = _Task(0.0 * self.task.mean, 0.0 * self.task.entry, np.tile(-most, (3, 1)))
-        spent = _chain(self.world, task, -1, policy, _relative_entropy(policy))
-        return self.upper(0.0, spent.scaled(-1.0), error)
+        worst = -math.log(self.world.n_actions) * np.arange(self.world.horizon, -1.0, -1.0)
+        return self._upper(0.0, _chain(self.world, 0.0, worst, self._policy).scaled(-1.0), error)
 
-    def solve(self, target: float) -> float:
-        """Return the rationality at which the slope of MEG of the estimate is `target`."""
-        from scipy.optimize import brentq
 
-        def collected(policy: FloatArray) -> float:
-            return _plan(self.world, self.task, 0, policy)[2]
+class _Plans:
+    """Soft policies in the estimate of the first half."""
 
-        agent_return = float(self.returns.mean()) if self.agent is None else collected(self.agent)
+    def __init__(self, table: CountTable, agent: AgentRecord, which: int, largest: float) -> None:
+        self._table, self._largest = table, largest
+        self._direction = np.eye(table.paid.shape[2])[:, [which]]
+        self._models = Models(table, agent)
+        self._payoff = self._models.payoff[:, which]
+        self._collected = self._models.collected(self._direction)
 
-        def excess(b: float) -> float:
-            return self._exact(agent_return - collected(self.policy(b)) - target)
+    def policy(self, b: float) -> FloatArray:
+        """Return the soft policy at rationality b, [H, S, A]."""
+        return self._models.soft_policies(b * self._payoff)[1][..., 0]
 
-        here = excess(0.0)
-        sign, b = math.copysign(1.0, here), 0.1 / self.scale
-        largest = (_REACH if self.world.heads.size else _LARGEST) / self.scale
-        while here and sign * excess(sign * b) > 0:
-            b *= 2
-            if b > largest:
-                return sign * largest
-        digits = _ROUGH if self.world.heads.size else _DIGITS
-        root = brentq(lambda x: excess(sign * x), 0.0, b, rtol=digits) if here else 0.0
-        return sign * float(root)
+    def rationality(self, slope: float) -> float:
+        """Return the rationality at which MEG has a slope."""
+        agent = AgentRecord(returns=(self._collected - slope) * self._direction.T)
+        best = Models(self._table, agent).maximise(self._direction, tolerance=0.0)
+        return float(np.clip(best.weights[0, 0], -self._largest, self._largest))
 
 
 def _highest(height: float, rise: float, drop: float, fall: float, distance: float) -> float:
@@ -420,19 +340,21 @@ def _highest(height: float, rise: float, drop: float, fall: float, distance: flo
     return height + rise * max((drop + fall * distance) / (rise + fall), distance, 0.0)
 
 
-def _upper_end(plans: _Problem, real: _Problem, best: float, error: float) -> float:
+def _upper_end(
+    plans: _Plans, predicted: _Problem, real: _Problem, best: float, error: float
+) -> float:
     """Return an upper bound of MEG over all rationalities."""
     policy, slope, outer = plans.policy(best), _SLOPE * error, _OUTER * error
     height = end = real.height(best, policy, _HEIGHT * error)
-    width = (plans.slope(1, policy, slope) + plans.slope(-1, policy, slope)) / 2
+    width = (predicted.slope(1, policy, slope) + predicted.slope(-1, policy, slope)) / 2
     for sign in (1, -1):
         rise = real.slope(sign, policy, slope)
         if rise <= 0:
             continue
         for margin in _MARGINS:
-            place = plans.solve(-sign * margin * width)
+            place = plans.rationality(-sign * margin * width)
             other = plans.policy(place)
-            if plans.slope(sign, other, outer) < -_SPARE * width:
+            if predicted.slope(sign, other, outer) < -_SPARE * width:
                 break
         drop = real.height(place, other, outer) - height
         fall = -real.slope(sign, other, outer)
@@ -455,21 +377,25 @@ def guaranteed_interval(
     The halves are tables of the same outcomes with independent counts; the numbers of draws of the
     second are fixed given the first. The policy is [T, S, A] (T = 1 or H), or None if unknown.
     """
-    first, (chosen, fresh) = halves[0], (x.returns[:, which] for x in parts_of(episodes))
+    first, parts = halves[0], parts_of(episodes)
     high, high_by = _entropy_bound(episodes, first.n_actions, first.horizon, _ENTROPY / 2 * error)
     size = np.count_nonzero(first.counts[first.random])
     if first.horizon * (first.n_states + size) * size > _LARGE:
         return Ends(0.0, high, "zero", high_by)
-    plans, real = (
+    chosen, fresh = (part.returns[:, which] for part in parts)
+    predicted, real = (
         _Problem(_World(halves, which, one_start, error, fresh=new), known, policy, part)
         for new, part in ((False, np.resize(chosen, max(len(fresh), 1))), (True, fresh))
     )
-    best = plans.solve(0.0)
-    rationalities = best * _FACTORS[: None if best and plans.world.heads.size else 1]
-    b = max(rationalities, key=lambda b: plans.evidence(b, _LOWER * error))
+    is_sampled = real.world.heads.size > 0
+    agent = AgentRecord(policy=policy, returns=parts[0].returns)
+    plans = _Plans(first, agent, which, _REACH / real.scale if is_sampled else math.inf)
+    best = plans.rationality(0.0)
+    rationalities = best * _FACTORS[: None if best and is_sampled else 1]
+    b = max(rationalities, key=lambda b: predicted.evidence(b, _LOWER * error))
     low = max(real.evidence(b, _LOWER * error), 0.0) if b else 0.0
     for above, name in (
-        (_upper_end(plans, real, best, error), "the table of states"),
+        (_upper_end(plans, predicted, real, best, error), "the table of states"),
         (real.own_entropy(_ENTROPY / 2 * error), "the agent's own entropy"),
     ):
         if above < high:
@@ -528,12 +454,10 @@ def _entropy_bound(
     # log A minus its entropy. Nothing bounds a decision among continuous actions.
     if not n_actions:
         return math.inf, "nothing"
-    most = math.log(n_actions)
-    ceiling = most * episodes.decisions
-    spent = np.where(np.isnan(episodes.information), ceiling, episodes.information)
+    most, unknown = math.log(n_actions), np.isnan(episodes.information)
+    spent = np.where(unknown, most * episodes.decisions, episodes.information)
     limit = upper_limit(spent, low=0, high=horizon * most, error=error)
-    known = spent.sum() < (1 - _DIGITS) * ceiling.sum()
-    return limit, "the agent's own entropy" if known else "the ceiling"
+    return limit, "the ceiling" if unknown.all() else "the agent's own entropy"
 
 
 def _lower_from_start(
