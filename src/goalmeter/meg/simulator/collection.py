@@ -13,7 +13,7 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.agents.environment_agents import Actor
-from goalmeter.meg.simulator.counts import AgentRecord, CountTable, Models, allocate, variances
+from goalmeter.meg.simulator.counts import AgentRecord, CountTable, Models, variances
 from goalmeter.meg.simulator.guarantee import parts_of
 from goalmeter.meg.simulator.protocol import (
     END,
@@ -36,7 +36,6 @@ TRIED, _FEWEST = 2, 8
 # the final draws those that all random pairs get alike; what is left for states that are met last;
 # and episodes of free choice that check the names of states that a caller gave.
 _EPISODES, _EXPANSION, _PILOT, _EVEN, _RESERVE, _CHECKS = 0.04, 0.5, 0.2, 0.5, 0.02, 0.05
-_AT_ONCE = 200_000  # maximum number of draws of a pair at once, which bounds memory
 # Where states cannot be restored: number of rounds, share of free choice in each decision, and
 # multiples of the best rationality at which soft-optimal policies are played.
 _ROUNDS, _FREE, _MULTIPLES = 8, 0.1, (1.0, 0.3, 3.0)
@@ -61,21 +60,30 @@ class Collection:
     # Draws in the pilot and in the final part.
     draws: tuple[Draws, Draws] = field(default_factory=lambda: ({}, {}))
     certain: set[int] = field(default_factory=set)
-    episodes: Episodes = field(init=False)
     stopped: str = "budget"
     complete: bool = False  # whether states are few enough to be counted
-
-    def __post_init__(self) -> None:
-        self.episodes = self.simulator.play(self.actor, self.horizon, 0)
-        self.steps["agent"] += self.episodes.steps
+    _played: list[Episodes] = field(default_factory=list)  # by the agent
+    # Number of decisions before each state that was met, and states whose actions are untried.
+    _depth: dict[int, int] = field(default_factory=lambda: {END: 0})
+    _waiting: deque[int] = field(default_factory=deque)
+    _calls: Counter[int] = field(default_factory=Counter)
 
     def run(self) -> Collection:
         """Collect counts; afterwards it is `complete` unless there are too many states."""
+        restores = self.simulator.returns_to_states
+        self._play(1)
         try:
-            (self._from_states if self.simulator.returns_to_states else self._from_episodes)()
+            (self._from_states if restores else self._from_episodes)()
         except KeyboardInterrupt:
             self.stopped = INTERRUPT
+        if restores and self.complete:
+            self._compare()
         return self
+
+    @property
+    def episodes(self) -> Episodes:
+        """Episodes of the agent so far."""
+        return Episodes.of(self._played)
 
     # --- Tables -----------------------------------------------------------------------------------
     def tables(self) -> tuple[CountTable, CountTable]:
@@ -110,8 +118,8 @@ class Collection:
     @property
     def length(self) -> float:
         """Mean number of steps of the agent's episodes if pairs are drawn one by one, else 0."""
-        mean = self.episodes.steps / len(self.episodes.starts)
-        return mean if self.simulator.returns_to_states else 0.0
+        played = self.episodes
+        return played.steps / len(played.starts) if self.simulator.returns_to_states else 0.0
 
     @property
     def _hardly_recur(self) -> bool:
@@ -124,26 +132,22 @@ class Collection:
 
     def agent(self) -> AgentRecord:
         """Return what is known of the agent."""
-        n_states, n_actions = self.simulator.n_states, self.simulator.n_actions
-        known = AgentRecord(returns=self.episodes.returns, began=self.episodes.starts)
+        shape, played = (self.simulator.n_states, self.simulator.n_actions), self.episodes
+        known = AgentRecord(returns=played.returns, began=played.starts)
         policy = self.simulator.policy(self.actor, self.horizon)
         if policy is not None:
             return replace(known, policy=policy)
         if self.actor.timed or not self.simulator.acts_by_state(self.actor):
             return known
-        state, action = self.episodes.visits.T
-        taken = np.bincount(state * n_actions + action, minlength=n_states * n_actions)
-        return replace(known, actions=taken.reshape(n_states, n_actions).astype(float))
+        taken = np.zeros(shape)
+        np.add.at(taken, tuple(played.visits.T), 1.0)
+        return replace(known, actions=taken)
 
     # --- Restored states --------------------------------------------------------------------------
     def _from_states(self) -> None:
         self._play(_EPISODES * self.budget - self._spent)
         if self._hardly_recur:
             return
-        self._depth: dict[int, int] = {}
-        self._next: dict[int, set[int]] = {}
-        self._waiting: deque[int] = deque()
-        self._calls: Counter[int] = Counter()
         for start in np.unique(self.episodes.starts).tolist():
             self._meet(start, 0)
         pilot, final = self.draws
@@ -156,19 +160,15 @@ class Collection:
         each = (self.budget - self._spent) / max(len(random), 1)
         # With too few draws for two parts, all are distributed evenly.
         each *= 1.0 if each < 3 * _FEWEST else _PILOT
-        self._draw_all(pilot, {p: int(each) for p in random})
+        self._draw_all(pilot, dict.fromkeys(random, int(each)))
         self._expand(pilot, self.budget)
         self.complete = True
-        try:
-            self.report(self)
-            more, episodes = self._allocation()
-            self._draw_all(final, more)
-            self._play(episodes)
-            # States that were met now; their numbers of draws do not depend on any outcome.
-            self._expand(final, self.budget)
-        except KeyboardInterrupt:
-            self.stopped = INTERRUPT
-        self._compare()
+        self.report(self)
+        more, episodes = self._allocation()
+        self._draw_all(final, more)
+        self._play(episodes)
+        # States that were met now; their numbers of draws do not depend on any outcome.
+        self._expand(final, self.budget)
 
     def _compare(self) -> None:
         """Require that steps of episodes and steps from restored states agree."""
@@ -193,8 +193,8 @@ class Collection:
         return sum(self.steps.values())
 
     def _meet(self, state: int, depth: int) -> None:
-        """Queue a state if it is reached after fewer decisions than before, and in time."""
-        if depth < min(self._depth.get(state, self.horizon), self.horizon):
+        """Queue a new state if it is reached in time."""
+        if state not in self._depth and depth < self.horizon:
             self._depth[state] = depth
             self._waiting.append(state)
 
@@ -203,49 +203,41 @@ class Collection:
         while self._waiting:
             if self._spent >= limit:
                 return False
-            state = self._waiting.popleft()
-            if state not in self._next:
-                self._next[state] = set()
-                first = state * self.simulator.n_actions
-                pairs = range(first, first + self.simulator.n_actions)
-                self._draw_all(part, dict.fromkeys(pairs, TRIED), first=True)
-                random = [pair for pair in pairs if pair not in self.certain]
-                self._draw_all(part, dict.fromkeys(random, _FEWEST - TRIED))
-            for after in sorted(self._next[state]):
-                self._meet(after, self._depth[state] + 1)
+            first = self._waiting.popleft() * self.simulator.n_actions
+            pairs = range(first, first + self.simulator.n_actions)
+            self._draw_all(part, dict.fromkeys(pairs, TRIED), first=True)
+            random = [pair for pair in pairs if pair not in self.certain]
+            self._draw_all(part, dict.fromkeys(random, _FEWEST - TRIED))
         return True
 
     def _draw_all(self, part: Draws, numbers: dict[int, int], first: bool = False) -> None:
         """Draw each pair a given number of times."""
         for pair, count in numbers.items():
             state, action = divmod(pair, self.simulator.n_actions)
-            for done in range(0, count, _AT_ONCE):
-                seed = seeded(self.seed, SUCCESSORS, state, action, self._calls[pair])
-                self._calls[pair] += 1
-                outcomes, certain = self.simulator.draw(
-                    state, action, min(count - done, _AT_ONCE), np.random.default_rng(seed)
-                )
-                self.steps["states"] += outcomes.total()
-                part.setdefault(pair, Counter()).update(outcomes)
-                if first and certain and len(outcomes) == 1:
-                    self.certain.add(pair)
-                for outcome in outcomes:
-                    if outcome.after != END and outcome.after not in self._next[state]:
-                        self._next[state].add(outcome.after)
-                        self._meet(outcome.after, self._depth[state] + 1)
+            seed = seeded(self.seed, SUCCESSORS, state, action, self._calls[pair])
+            self._calls[pair] += 1
+            outcomes, certain = self.simulator.draw(
+                state, action, count, np.random.default_rng(seed)
+            )
+            self.steps["states"] += outcomes.total()
+            part.setdefault(pair, Counter()).update(outcomes)
+            if first and certain and len(outcomes) == 1:
+                self.certain.add(pair)
+            for outcome in outcomes:
+                self._meet(outcome.after, self._depth[state] + 1)
 
     def _allocation(self) -> tuple[dict[int, int], float]:
         """Return final draws of each pair, and steps of the agent's episodes, by the pilot."""
-        table, agent = self.table, self.agent()
+        table = self.table
         left = (1 - _RESERVE) * (self.budget - self._spent)
-        pairs, episode = self._variance(table, agent)
-        random, n_episodes = table.random, len(self.episodes.starts)
-        length = max(self.episodes.steps / n_episodes, 1.0)
+        pairs, episode = self._variance(table, self.agent())
+        random, length = table.random, max(self.length, 1.0)
         cost = np.append(np.ones(len(random)), length)
-        drawn = np.append(table.total[random], n_episodes)
         # Without random pairs only episodes have an error.
         even = _EVEN * left if len(random) else 0.0
-        more = allocate(np.append(pairs[random], episode), drawn, cost, left - even)
+        # The variance is smallest if numbers are proportional to these.
+        best = np.sqrt(np.append(pairs[random], episode) / cost)
+        more = (left - even) * best / max(float((cost * best).sum()), 1e-300)
         more[:-1] += even / max(len(random), 1)
         numbers = dict(zip(random.tolist(), more.astype(int).tolist(), strict=False))
         return numbers, more[-1] * length
@@ -259,7 +251,7 @@ class Collection:
             if not weights.any():
                 # Without any preference seen, what a weak one would visit.
                 weights = direction[:, 0] / (self.horizon * np.abs(table.paid).max() + 1e-300)
-            own, of_episode = variances(models, agent, models.influence(weights), weights)
+            own, of_episode = variances(models, models.influence(weights), weights)
             size = (own / np.maximum(table.total, 1.0)).sum() + of_episode / table.starts.sum()
             pairs += own / max(size, 1e-300)
             episode += of_episode / max(size, 1e-300)
@@ -273,21 +265,18 @@ class Collection:
     # --- Episodes ---------------------------------------------------------------------------------
     def _play(self, steps: float) -> None:
         """Play the agent until so many more steps."""
-        parts = [self.episodes]
-        try:
-            parts.extend(self._played(self.actor, "agent", steps, len(self.episodes.starts)))
-        finally:
-            self.episodes = Episodes.of(parts)
-
-    def _played(self, actor: Actor, purpose: str, steps: float, number: int) -> Iterator[Episodes]:
-        """Yield episodes from a number on, until so many more steps."""
-        for played in episodes_until(self.simulator, actor, self.horizon, steps, number, least=0):
-            self.steps[purpose] += played.steps
-            yield played
+        number = sum(len(part.starts) for part in self._played)
+        for played in self._until(self.actor, steps, number):
+            self._played.append(played)
+            self.steps["agent"] += played.steps
 
     def _explore(self, actor: Actor, steps: float, turn: int = 0) -> None:
         """Play another agent; its episodes, with numbers of this turn, are only counted."""
-        deque(self._played(actor, "states", steps, (turn + 1) * 2**41), maxlen=0)
+        for played in self._until(actor, steps, (turn + 1) * 2**41):
+            self.steps["states"] += played.steps
+
+    def _until(self, actor: Actor, steps: float, number: int) -> Iterator[Episodes]:
+        return episodes_until(self.simulator, actor, self.horizon, steps, number, least=0)
 
     def _from_episodes(self) -> None:
         self.draws = {}, self.simulator.walked
@@ -309,6 +298,4 @@ class Collection:
         weights = direction * models.maximise(direction).weights
         weights *= _MULTIPLES[turn % len(_MULTIPLES)]
         policies = models.soft_policies((models.payoff * weights).sum(axis=1))[1][..., 0]
-        idle = policies.sum(axis=2, keepdims=True) == 0
-        rows = np.where(idle, 1.0 / table.n_actions, policies)
-        return self.simulator.agent_by_state((1 - _FREE) * rows + _FREE / table.n_actions)
+        return self.simulator.agent_by_state((1 - _FREE) * policies + _FREE / table.n_actions)

@@ -98,11 +98,11 @@ class Models:
             rates = counts / np.maximum(total, 1.0)[:, None]
             if not n:
                 return np.asarray(rates.T[..., None])
-            rates[total == 0, 0] = 1.0
             drawn = generator.multinomial(total.astype(int), rates, size=(n, len(total)))
             return np.asarray(drawn.T / np.maximum(total, 1.0)[:, None])
 
-        self.table, self.n, self._shape = table, max(n, 1), (table.n_states, table.n_actions)
+        self.table, self.agent, self.n = table, agent, max(n, 1)
+        self._shape = table.n_states, table.n_actions
         outcomes = (table.counts / np.maximum(table.total, 1.0)[:, None]).T
         outcomes = np.repeat(outcomes[..., None], self.n, axis=2)
         outcomes[:, table.random] = shares(table.counts[table.random])
@@ -139,7 +139,9 @@ class Models:
         out = np.zeros((self.tried.size, *values.shape[1:]))
         for rows, after, shares in self._parts:
             where = slice(None) if len(rows) == len(out) else rows
-            out[where] += shares.reshape(len(rows), *[1] * (values.ndim - 2), -1) * values[after]
+            out[where] += (
+                shares.reshape(len(rows), *[1] * (values.ndim - 2), self.n) * values[after]
+            )
         return out
 
     def _choose(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -156,7 +158,7 @@ class Models:
     def _soft_return(
         self, payoff: FloatArray, weights: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the soft value [R], return [F, R] and covariance [R, F, F] of a start."""
+        """Return the soft value [R], return [F, R] and covariance [F, F, R] of a start."""
         # Payoffs are [P, F, R], weights [F, R]. Columns: value, returns, covariances.
         n_payoffs, n = weights.shape
         paid, mean, rest = (payoff * weights).sum(axis=1), slice(1, 1 + n_payoffs), 1 + n_payoffs
@@ -174,7 +176,7 @@ class Models:
             )
             values[:-1, rest:] = np.einsum("sar,sacr->scr", policy, q[:, :, rest:])
         value = np.einsum("sr,scr->cr", self.starts, values[:-1])
-        return value[0], value[mean], value[rest:].T.reshape(n, n_payoffs, n_payoffs)
+        return value[0], value[mean], value[rest:].reshape(n_payoffs, n_payoffs, n)
 
     def agent_values(self, payoff: FloatArray) -> Iterator[FloatArray]:
         """Yield the agent's expected payoffs from states, [S + 1, F, R], the last step first."""
@@ -218,24 +220,22 @@ class Models:
         weights = np.zeros((len(unit), self.n))
         if near is not None:
             weights += (near / unit)[:, None]
-        value, slope, covariance = evaluate(weights)
+        found = (weights, *evaluate(weights))
         damping, ends = np.zeros(self.n), np.zeros(self.n, dtype=bool)
         for _ in range(_MOST_STEPS):
-            size = np.einsum("rff->rf", covariance) + 1e-14
-            matrix = covariance + np.eye(len(unit)) * ((damping[:, None] + 1e-12) * size)[:, None]
-            step = np.linalg.solve(matrix, slope.T[..., None])[..., 0].T
+            weights, value, slope, covariance = found
+            size = (np.einsum("ffr->fr", covariance) + 1e-14) * (damping + 1e-12)
+            matrix = covariance + np.eye(len(unit))[..., None] * size
+            step = np.linalg.solve(matrix.T, slope.T[..., None])[..., 0].T
             there = np.clip(weights + step, -_FARTHEST, _FARTHEST)
             promised = (slope * (there - weights)).sum(axis=0)
             ends |= (promised <= tolerance) | (damping > _MOST_DAMPING)
             if ends.all():
                 break
-            new_value, new_slope, new_covariance = evaluate(there)
-            better = ~ends & (new_value - value >= 0.1 * promised)
-            weights, value = np.where(better, there, weights), np.where(better, new_value, value)
-            slope = np.where(better, new_slope, slope)
-            covariance = np.where(better[:, None, None], new_covariance, covariance)
-            eased = np.where(damping > 1e-4, 0.1 * damping, 0.0)
-            damping = np.where(better, eased, np.maximum(4.0 * damping, 1e-2))
+            new = (there, *evaluate(there))
+            better = ~ends & (new[1] - value >= 0.1 * promised)
+            found = tuple(np.where(better, *each) for each in zip(new, found, strict=True))
+            damping = np.where(better, 0.1 * damping, np.maximum(4.0 * damping, 1e-2))
         # What a last Newton step would gain, to second order.
         value = value + np.where(promised <= tolerance, 0.5 * np.maximum(promised, 0.0), 0.0)
         return Optimum(np.maximum(value, 0.0), weights * unit[:, None])
@@ -286,13 +286,10 @@ class Models:
         return out[:-1]
 
 
-def variances(
-    models: Models, agent: AgentRecord, effect: Influence, weights: FloatArray
-) -> tuple[FloatArray, float]:
+def variances(models: Models, effect: Influence, weights: FloatArray) -> tuple[FloatArray, float]:
     """Return the variance of MEG per draw of each pair, [P], and per episode; weights [U]."""
-    table = models.table
-    pairs = _variance(table.counts, effect.outcomes)
-    pairs[table.certain] = 0.0
+    table, agent = models.table, models.agent
+    pairs = np.where(table.certain, 0.0, _variance(table.counts, effect.outcomes))
     if models.policy is None and agent.returns is not None:
         began = 0.0 if agent.began is None else effect.starts[agent.began]
         return pairs, float(np.var(agent.returns @ weights + began))
@@ -309,19 +306,6 @@ def _variance(counts: FloatArray, values: FloatArray) -> FloatArray:
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
     apart = values - (shares * values).sum(axis=1, keepdims=True)
     return np.asarray((shares * apart**2).sum(axis=1))
-
-
-def allocate(
-    variance: FloatArray, drawn: FloatArray, cost: FloatArray, budget: float
-) -> FloatArray:
-    """Return the numbers of more draws [I] that lower sum(variance / draws) most, at a cost."""
-    best = np.sqrt(variance / cost)
-    low, high = 0.0, (budget + (cost * drawn).sum()) / max((cost * best).sum(), 1e-300) + 1.0
-    for _ in range(100):
-        middle = 0.5 * (low + high)
-        spent = (cost * np.maximum(middle * best - drawn, 0.0)).sum()
-        low, high = (middle, high) if spent < budget else (low, middle)
-    return np.maximum(low * best - drawn, 0.0)
 
 
 # --- Intervals ------------------------------------------------------------------------------------
@@ -372,8 +356,7 @@ class Bootstrap:
         length: float = 0.0,
         resamples: int = RESAMPLES,
     ) -> None:
-        self._table, self._agent, self._length = table, agent, length
-        self._base, self._seed = Models(table, agent), seed
+        self._base, self._length, self._seed = Models(table, agent), length, seed
         known = agent.policy is not None and (table.starts > 0).sum() == 1
         self._n = 0 if known and not table.random.size else resamples
 
@@ -381,19 +364,20 @@ class Bootstrap:
         """Return MEG towards the best weights of combinations [U, F] of utilities."""
         best = self._base.maximise(directions)
         plain, weights = float(best.value[0]), directions @ best.weights[:, 0]
-        part, resampled = max(1, _CHUNK // self._table.counts.size), np.zeros(0)
+        table, agent = self._base.table, self._base.agent
+        part, resampled = max(1, _CHUNK // table.counts.size), np.zeros(0)
         paid = np.zeros(0, dtype=bool)
         for start in range(0, self._n, part):
             n = min(part, self._n - start)
-            models = Models(self._table, self._agent, n, (self._seed, start))
+            models = Models(table, agent, n, (self._seed, start))
             more = models.maximise(directions, best.weights[:, 0], _RESOLUTION).value
             resampled = np.append(resampled, more)
             paid = np.append(paid, (more > 0) | models.collected(directions).any(axis=0))
         if not self._n:
             resampled, paid = np.array([plain]), np.array([True])
         value, ends = shifted(plain, resampled, level, paid)
-        effect, table = self._base.influence(weights), self._table
-        pairs, episode = variances(self._base, self._agent, effect, weights)
+        effect = self._base.influence(weights)
+        pairs, episode = variances(self._base, effect, weights)
         error = (pairs / np.maximum(table.total, 1.0)).sum() + episode / table.starts.sum()
         untried = self._untried(effect)
         is_determined = max(untried) <= MOST_UNTRIED and np.mean(~paid) < MOST_UNPAID
@@ -415,7 +399,7 @@ class Bootstrap:
     def _untried(self, effect: Influence) -> tuple[float, float]:
         """Return the share of decisions in untried actions of the agent and of the soft plan."""
         free = ~self._base.tried[..., 0]
-        policy = self._agent.policy
+        policy = self._base.agent.policy
         rows = np.zeros(free.shape) if policy is None else policy.mean(axis=0)
         lost = np.stack([(rows * free).sum(axis=1), free.mean(axis=1)], axis=1) * effect.visits
         shares = lost.sum(axis=0) / np.maximum(effect.visits.sum(axis=0), 1e-300)
@@ -423,7 +407,7 @@ class Bootstrap:
 
     def _unseen(self, weights: FloatArray) -> float:
         """Return the largest effect if a pair had an outcome of another action of its state."""
-        table, random = self._table, self._table.random
+        table, random = self._base.table, self._base.table.random
         if not random.size:
             return 0.0
         # Outcomes of all actions of the state of each pair.

@@ -239,8 +239,7 @@ def _curved(policy: FloatArray, low: FloatArray, high: FloatArray, most: FloatAr
 _REACH = 1e3  # rationality times the largest return, beyond which a sample bounds nothing
 _DIGITS = 1e-10  # relative size of rounding errors
 _FACTORS = 0.75 ** np.arange(14)  # of the best rationality, for the lower end
-# Slopes of the outer lines that are tried, and their least predicted bound, in errors of the slope.
-_MARGINS, _SPARE = (1.6, 1.8, 2.1, 2.5, 3.2, 4.5), 0.6
+_MARGIN = 2.5  # slopes of the outer lines, in errors of the slope
 _LARGE = 4e8  # numbers of a plan beyond which the table of states is not used
 
 
@@ -351,11 +350,8 @@ def _upper_end(
         rise = real.slope(sign, policy, slope)
         if rise <= 0:
             continue
-        for margin in _MARGINS:
-            place = plans.rationality(-sign * margin * width)
-            other = plans.policy(place)
-            if predicted.slope(sign, other, outer) < -_SPARE * width:
-                break
+        place = plans.rationality(-sign * _MARGIN * width)
+        other = plans.policy(place)
         drop = real.height(place, other, outer) - height
         fall = -real.slope(sign, other, outer)
         end = max(end, _highest(height, rise, drop, fall, sign * (place - best)))
