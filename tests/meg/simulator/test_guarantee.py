@@ -76,9 +76,11 @@ def test_remainders_hold_for_models_in_the_confidence_set(seed: int, is_soft: bo
     data = counts(p, reward, (40, 60), seed, np.array([1.0, 0.0]))
     world = guarantee._World(data, 0, True, 0.05, fresh=True)
     policy = None if is_soft else np.array([[0.3, 0.7], [0.9, 0.1]])
-    b = 1.5
+    b, price = (1.5, -1.0) if is_soft else (-1.5, 0.0)
     problem = guarantee._Problem(world, UNIT, None, ONE)
-    chain = problem._chain(b, 1, None if policy is None else policy[None], priced=is_soft)
+    chain = problem._chain(b, None if policy is None else policy[None], price)
+    # The value of a policy is linear in the utility: the negative has the bound from below.
+    below = chain if policy is None else problem._chain(-b, policy[None], price)
     centre = world.share.copy()
     rng, inside = np.random.default_rng(seed), 0
     estimate = data[0].counts / data[0].total[:, None]
@@ -92,7 +94,8 @@ def test_remainders_hold_for_models_in_the_confidence_set(seed: int, is_soft: bo
         linear = float(flat @ chain.weights[: len(flat)])
         true = literal(model.reshape(2, 2, 2), reward, policy, b)
         remainder = true - chain.value - linear
-        assert chain.low - 1e-9 <= remainder <= chain.high + 1e-9
+        assert remainder <= chain.rest + 1e-9
+        assert is_soft or -below.rest - 1e-9 <= remainder
         # The linear part is the derivative: the remainder is of second order.
         near = estimate + 1e-4 * (model - estimate)
         rest = literal(near.reshape(2, 2, 2), reward, policy, b) - chain.value - 1e-4 * linear

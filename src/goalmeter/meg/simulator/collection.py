@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter._types import FloatArray
 from goalmeter.agents.environment_agents import Actor
 from goalmeter.meg.simulator.counts import AgentRecord, CountTable, Models, variances
 from goalmeter.meg.simulator.guarantee import parts_of
@@ -229,38 +228,32 @@ class Collection:
     def _allocation(self) -> tuple[dict[int, int], float]:
         """Return final draws of each pair, and steps of the agent's episodes, by the pilot."""
         table = self.table
-        left = (1 - _RESERVE) * (self.budget - self._spent)
-        pairs, episode = self._variance(table, self.agent())
-        random, length = table.random, max(self.length, 1.0)
-        cost = np.append(np.ones(len(random)), length)
-        # Without random pairs only episodes have an error.
-        even = _EVEN * left if len(random) else 0.0
-        # The variance is smallest if numbers are proportional to these.
-        best = np.sqrt(np.append(pairs[random], episode) / cost)
-        more = (left - even) * best / max(float((cost * best).sum()), 1e-300)
-        more[:-1] += even / max(len(random), 1)
-        numbers = dict(zip(random.tolist(), more.astype(int).tolist(), strict=False))
-        return numbers, more[-1] * length
-
-    def _variance(self, table: CountTable, agent: AgentRecord) -> tuple[FloatArray, float]:
-        """Return the variance per draw of each pair and per episode, over all utilities."""
-        models, n_utilities = Models(table, agent), table.paid.shape[2]
-        pairs, episode = np.zeros(len(table.certain)), 0.0
-        for direction in np.eye(n_utilities)[..., None]:
+        models, random = Models(table, self.agent()), table.random
+        drawn = np.append(table.total[random], table.starts.sum())
+        variance = np.zeros(len(drawn))
+        for direction in np.eye(table.paid.shape[2])[..., None]:
             weights = direction[:, 0] * models.maximise(direction).weights[0]
             if not weights.any():
                 # Without any preference seen, what a weak one would visit.
                 weights = direction[:, 0] / (self.horizon * np.abs(table.paid).max() + 1e-300)
-            own, of_episode = variances(models, models.influence(weights), weights)
-            size = (own / np.maximum(table.total, 1.0)).sum() + of_episode / table.starts.sum()
-            pairs += own / max(size, 1e-300)
-            episode += of_episode / max(size, 1e-300)
-        # The actions of a state are drawn alike: if those that the pilot overrates were drawn more,
-        # the others would remain underrated.
-        tried = (table.total > 0).reshape(table.n_states, -1)
-        by_state = (pairs.reshape(tried.shape) * tried).sum(axis=1)
-        by_state /= np.maximum(tried.sum(axis=1), 1)
-        return np.repeat(by_state, table.n_actions), episode
+            pairs, episode = variances(models, models.influence(weights), weights)
+            # The actions of a state are drawn alike: if those that the pilot overrates were drawn
+            # more, the others would remain underrated.
+            alike = np.repeat(pairs.reshape(table.n_states, -1).mean(axis=1), table.n_actions)
+            own = np.append(alike[random], episode)
+            variance += own / max((own / drawn).sum(), 1e-300)
+        cost = np.append(np.ones(len(random)), max(self.length, 1.0))
+        left = (1 - _RESERVE) * (self.budget - self._spent)
+        # Without random pairs only episodes have an error.
+        even = _EVEN * left if len(random) else 0.0
+        # The error is smallest if all numbers, with the pilot's, are proportional to these.
+        best = np.sqrt(variance / cost)
+        best *= (left - even + (cost * drawn).sum()) / max((cost * best).sum(), 1e-300)
+        more = np.maximum(best - drawn, 0.0)
+        more *= (left - even) / max((cost * more).sum(), 1e-300)
+        more[:-1] += even / max(len(random), 1)
+        numbers = dict(zip(random.tolist(), more.astype(int).tolist(), strict=False))
+        return numbers, more[-1] * cost[-1]
 
     # --- Episodes ---------------------------------------------------------------------------------
     def _play(self, steps: float) -> None:

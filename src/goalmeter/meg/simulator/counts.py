@@ -139,9 +139,8 @@ class Models:
         out = np.zeros((self.tried.size, *values.shape[1:]))
         for rows, after, shares in self._parts:
             where = slice(None) if len(rows) == len(out) else rows
-            out[where] += (
-                shares.reshape(len(rows), *[1] * (values.ndim - 2), self.n) * values[after]
-            )
+            shares = shares.reshape(len(rows), *[1] * (values.ndim - 2), self.n)
+            out[where] += shares * values[after]
         return out
 
     def _choose(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -290,11 +289,11 @@ def variances(models: Models, effect: Influence, weights: FloatArray) -> tuple[F
     """Return the variance of MEG per draw of each pair, [P], and per episode; weights [U]."""
     table, agent = models.table, models.agent
     pairs = np.where(table.certain, 0.0, _variance(table.counts, effect.outcomes))
-    if models.policy is None and agent.returns is not None:
+    if models.policy is None:
         began = 0.0 if agent.began is None else effect.starts[agent.began]
         return pairs, float(np.var(agent.returns @ weights + began))
     episode = _variance(table.starts[None], effect.starts[None])[0]
-    if agent.policy is None and agent.actions is not None:
+    if agent.policy is None:
         taken = np.maximum(agent.actions.sum(axis=1), 1.0)
         error = (_variance(agent.actions, effect.choices) / taken).sum()
         episode += table.starts.sum() * error

@@ -79,22 +79,19 @@ class _World:
         drawn, total = (np.append(part.total, part.starts.sum()) for part in (first, second))
         pair = np.append(pair, np.full(len(starts), n_pairs))
         # A pair that a half lacks is replaced by one with a single, unlisted outcome.
-        self.unsampled = (drawn == 0) | (~certain & (total < 2))
+        self.unsampled = (drawn == 0) | (~certain & (total == 0))
         share = np.where(self.unsampled[pair], 0.0, seen / np.maximum(drawn, 1.0)[pair])
         self.move = csr_matrix((share, (pair, after)), shape=(n_pairs + 1, self.n_states + 1))
         self.paid_mean = np.asarray(np.bincount(pair, share * paid, n_pairs + 1), np.float64)
 
         random = ~(certain | self.unsampled)[pair]
         self.pair, self.after, self.paid = pair[random], after[random], paid[random]
-        self.share, seen, hits = share[random], seen[random], hits[random]
+        self.share, hits = share[random], hits[random]
         self.pairs, self.heads, self.owner = np.unique(
             self.pair, return_index=True, return_inverse=True
         )
         self.n = total[self.pairs]
-        if not fresh:
-            # Predict as many unlisted outcomes as were seen once (Good and Turing).
-            listed = 1.0 - self.sums((seen == 1) * self.share)
-            hits = self.share * (self.n * listed)[self.owner]
+        hits = hits if fresh else self.share * self.n[self.owner]  # or predicted
         unlisted = np.maximum(self.n - self.sums(hits), 0.0).sum()
         self.frequency = hits / self.n[self.owner]
 
@@ -131,17 +128,11 @@ class _World:
 
 # --- Values of the true world ---------------------------------------------------------------------
 class _Chain(NamedTuple):
-    """Value in the estimate, weights [E + R] of its linear error, and bounds of the remainder."""
+    """Value in the estimate, weights [E + R] of its linear error, and the most that is left."""
 
     value: float
     weights: FloatArray
-    low: float
-    high: float
-
-    def scaled(self, factor: float) -> _Chain:
-        """Return the chain of a multiple of the value."""
-        low, high = sorted((factor * self.low, factor * self.high))
-        return _Chain(factor * self.value, factor * self.weights, low, high)
+    rest: float
 
 
 def _chain(
@@ -149,44 +140,38 @@ def _chain(
     b: float,
     unlisted: FloatArray,
     policy: FloatArray | None = None,
-    *,
-    priced: bool = True,
+    price: float = -1.0,
 ) -> _Chain:
-    """Bound the value of the start: payoffs times b, minus the relative entropy if it is `priced`.
+    """Bound from above the value of the start: payoffs times b, plus relative entropy at a price.
 
     The policy is [T, S, A], by default the soft one. An unlisted outcome of the start or a decision
-    ends the episode with a value, [H + 1]. If this is the largest (least) conceivable one, the
-    value of the true world is at most (at least) that of the chain.
+    ends the episode with the largest conceivable value, [H + 1].
     """
     n_entries, n_random, shape = len(world.pair), len(world.n), (world.n_states, world.n_actions)
-    value, low, high = np.zeros((3, world.n_states + 1))
+    value, rest = np.zeros((2, world.n_states + 1))
     weights = np.zeros((world.n_states + 1, n_entries + n_random))
     for t in reversed(range(-1, world.horizon)):
-        rest = unlisted[t + 1]
-        mean = np.where(world.unsampled, rest, b * world.paid_mean + world.move @ value)
-        moved = world.move @ weights
-        remainder = np.stack([world.move @ low, world.move @ high])
-        remainder[:, world.pairs] += _second_order(world, moved[world.pairs], weights, low, high)
+        mean = np.where(world.unsampled, unlisted[t + 1], b * world.paid_mean + world.move @ value)
+        moved, beyond = world.move @ weights, world.move @ rest
+        beyond[world.pairs] += _second_order(world, moved[world.pairs], weights, rest)
         # From here on `moved` has the weights of y.
         moved[world.pair, np.arange(n_entries)] += (
             b * world.paid + value[world.after] - mean[world.pair]
         )
-        moved[world.pairs, n_entries + np.arange(n_random)] += rest - mean[world.pairs]
+        moved[world.pairs, n_entries + np.arange(n_random)] += unlisted[t + 1] - mean[world.pairs]
         if t < 0:
             break
-        choice, actions = mean[:-1].reshape(shape), moved[:-1].reshape(*shape, moved.shape[1])
-        least, most = remainder[:, :-1].reshape(2, *shape)
+        choice, most = mean[:-1].reshape(shape), beyond[:-1].reshape(shape)
+        actions = moved[:-1].reshape(*shape, moved.shape[1])
         chosen = softmax(choice, axis=1) if policy is None else policy[min(t, len(policy) - 1)]
-        value[:-1] = (chosen * choice).sum(axis=1)
-        if priced:
-            value[:-1] -= _relative_entropy(chosen)
+        value[:-1] = (chosen * choice).sum(axis=1) + price * _relative_entropy(chosen)
         weights[:-1] = np.einsum("sa,sac->sc", chosen, actions)
-        low[:-1], high[:-1] = (chosen * least).sum(axis=1), (chosen * most).sum(axis=1)
+        rest[:-1] = (chosen * most).sum(axis=1)
         if policy is None:
             spread = (actions - weights[:-1, None]).reshape(moved[:-1].shape)
             lowest, highest = world.limits(spread, world.union).reshape(2, *shape)
-            high[:-1] = _curved(chosen, lowest, highest, most)
-    return _Chain(mean[-1], moved[-1], *remainder[:, -1])
+            rest[:-1] = _curved(chosen, lowest, highest, most)
+    return _Chain(mean[-1], moved[-1], beyond[-1])
 
 
 def _relative_entropy(policy: FloatArray) -> FloatArray:
@@ -195,28 +180,23 @@ def _relative_entropy(policy: FloatArray) -> FloatArray:
 
 
 def _second_order(
-    world: _World, means: FloatArray, weights: FloatArray, low: FloatArray, high: FloatArray
+    world: _World, means: FloatArray, weights: FloatArray, rest: FloatArray
 ) -> FloatArray:
-    """Bound the error of the expectation of l + r after one decision, [2, R].
+    """Bound the error of the expectation of l + r after one decision from above, [R].
 
     `means` [R, E + R] are the weights of the estimated mean of l; `weights` [S + 1, E + R] those of
-    l, and `low`, `high` [S + 1] bounds of r, in each state.
+    l, and `rest` [S + 1] a bound of r, in each state.
     """
     ends = world.limits(weights[world.after] - means[world.owner], world.union)
-    gone = -world.limits(means, world.union)
-    mass = np.minimum(world.unlisted_mass / world.n, 1.0)
-    out = []
-    for sign, bound in ((-1, low), (1, high)):
-        # Errors of probabilities add up to 0, so that a constant may be subtracted. The expectation
-        # of r is at most that of its upper bound.
-        after = bound[world.after]
-        middle = world.sums(after * world.share)
-        rest = sign * (after - middle[world.owner])
-        corners = sign * np.concatenate([world.less * ends, world.more * ends])
-        above = corners.max(axis=0) + np.maximum(world.less * rest, world.more * rest)
-        rare = np.maximum((sign * gone).max(axis=0), 0.0) + np.maximum(-sign * middle, 0.0)
-        out.append(sign * (world.sums(above) + mass * rare))
-    return np.stack(out)
+    after = rest[world.after]
+    middle = world.sums(after * world.share)
+    # Errors of probabilities add up to 0, so that a constant may be subtracted. The expectation
+    # of r is at most that of its upper bound.
+    apart = after - middle[world.owner]
+    above = np.maximum(world.less * ends, world.more * ends).max(axis=0)
+    above += np.maximum(world.less * apart, world.more * apart)
+    rare = np.maximum(-world.limits(means, world.union)[0], 0.0) + np.maximum(-middle, 0.0)
+    return world.sums(above) + np.minimum(world.unlisted_mass / world.n, 1.0) * rare
 
 
 def _curved(policy: FloatArray, low: FloatArray, high: FloatArray, most: FloatArray) -> FloatArray:
@@ -252,50 +232,45 @@ class _Problem:
         self.world, self.returns, left = world, returns, np.arange(world.horizon, -1.0, -1.0)
         self.ends = known.of_episode(world.horizon)
         self.scale = max(abs(self.ends[0]), abs(self.ends[1]), 1e-300)
-        # Largest and least (side -1) conceivable values of an unlisted outcome.
-        self._unlisted = {}
-        for side in (1, -1):
-            part = known.scaled(side)
+        # Largest conceivable values of an unlisted outcome, of the utility and its negative.
+        self._most = {}
+        for sign in (1, -1):
+            part = known.scaled(sign)
             most = np.clip(part.high * left, 0.0, part.most)
-            value = np.append(most[0], np.minimum(part.high + most[1:], part.most))
-            self._unlisted[side] = side * value
+            self._most[sign] = np.append(most[0], np.minimum(part.high + most[1:], part.most))
         self._policy = policy
-        sides = () if policy is None else (1, -1)
-        self._agents = {side: self._chain(1, side, policy, priced=False) for side in sides}
+        signs = () if policy is None else (1, -1)
+        self._agents = {sign: self._chain(sign, policy, 0.0) for sign in signs}
 
-    def _chain(
-        self, b: float, side: int, policy: FloatArray | None = None, *, priced: bool = True
-    ) -> _Chain:
-        """Return the chain for an upper (side 1) or lower (side -1) bound at rationality b."""
-        unlisted = b * self._unlisted[side if b > 0 else -side]
-        return _chain(self.world, b, unlisted, policy, priced=priced)
+    def _chain(self, b: float, policy: FloatArray | None = None, price: float = -1.0) -> _Chain:
+        most = abs(b) * self._most[1 if b > 0 else -1]
+        return _chain(self.world, b, most, policy, price)
 
     def _upper(self, factor: float, chain: _Chain, error: float) -> float:
         """Return an upper bound of the agent's return times a factor plus the value of a chain."""
         known = 0.0
         if self._agents:
-            agent = self._agents[1 if factor > 0 else -1].scaled(factor)
-            chain = _Chain(*(one + other for one, other in zip(chain, agent, strict=True)))
+            agent, size = self._agents[1 if factor > 0 else -1], abs(factor)
+            chain = _Chain(*(one + size * own for one, own in zip(chain, agent, strict=True)))
         else:
             low, high = sorted(factor * end for end in self.ends)
             error /= 2
             known = upper_limit(factor * self.returns, low=low, high=high, error=error)
         linear = self.world.limits(chain.weights[None], error)[1, 0]
-        return float(known + chain.value + chain.high + linear)
+        return float(known + chain.value + chain.rest + linear)
 
     def evidence(self, b: float, error: float) -> float:
         """Return a lower bound of MEG at rationality b."""
-        bound = self._upper(-b, self._chain(b, 1), error)
+        bound = self._upper(-b, self._chain(b), error)
         return -bound if math.isfinite(bound) else -math.inf
 
     def height(self, b: float, policy: FloatArray, error: float) -> float:
         """Return an upper bound of MEG at rationality b, by a policy."""
-        return self._upper(b, self._chain(b, -1, policy).scaled(-1.0), error)
+        return self._upper(b, self._chain(-b, policy, 1.0), error)
 
     def slope(self, sign: int, policy: FloatArray, error: float) -> float:
         """Return an upper bound of a sign times the agent's return minus that of a policy."""
-        chain = self._chain(sign, -1, policy, priced=False)
-        slope = self._upper(sign, chain.scaled(-1.0), error)
+        slope = self._upper(sign, self._chain(-sign, policy, 0.0), error)
         return slope if abs(slope) > _DIGITS * self.scale else 0.0
 
     def own_entropy(self, error: float) -> float:
@@ -303,8 +278,8 @@ class _Problem:
         if self._policy is None:
             return math.inf
         # Nothing predicts an agent better than its own policy.
-        worst = -math.log(self.world.n_actions) * np.arange(self.world.horizon, -1.0, -1.0)
-        return self._upper(0.0, _chain(self.world, 0.0, worst, self._policy).scaled(-1.0), error)
+        most = math.log(self.world.n_actions) * np.arange(self.world.horizon, -1.0, -1.0)
+        return self._upper(0.0, _chain(self.world, 0.0, most, self._policy, 1.0), error)
 
 
 class _Plans:
