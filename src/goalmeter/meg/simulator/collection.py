@@ -112,7 +112,8 @@ class Collection:
     def table(self) -> CountTable:
         """Table of all counts."""
         pilot, final = self.tables()
-        return pilot.plus(final)
+        counts, starts = pilot.counts + final.counts, pilot.starts + final.starts
+        return replace(pilot, counts=counts, starts=starts)
 
     @property
     def length(self) -> float:

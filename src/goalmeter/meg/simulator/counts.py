@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -39,11 +39,6 @@ class CountTable:
     def random(self) -> IntArray:
         """Pairs with draws that are not known to be deterministic."""
         return np.asarray(np.flatnonzero(~self.certain & (self.total > 0)))
-
-    def plus(self, other: CountTable) -> CountTable:
-        """Add the counts of a table of the same outcomes."""
-        starts = self.starts + other.starts
-        return replace(self, counts=self.counts + other.counts, starts=starts)
 
 
 @dataclass(frozen=True)
@@ -219,7 +214,7 @@ class Models:
         weights = np.zeros((len(unit), self.n))
         if near is not None:
             weights += (near / unit)[:, None]
-        found = (weights, *evaluate(weights))
+        found: tuple[FloatArray, ...] = (weights, *evaluate(weights))
         damping, ends = np.zeros(self.n), np.zeros(self.n, dtype=bool)
         for _ in range(_MOST_STEPS):
             weights, value, slope, covariance = found
@@ -289,11 +284,11 @@ def variances(models: Models, effect: Influence, weights: FloatArray) -> tuple[F
     """Return the variance of MEG per draw of each pair, [P], and per episode; weights [U]."""
     table, agent = models.table, models.agent
     pairs = np.where(table.certain, 0.0, _variance(table.counts, effect.outcomes))
-    if models.policy is None:
+    if models.policy is None and agent.returns is not None:
         began = 0.0 if agent.began is None else effect.starts[agent.began]
         return pairs, float(np.var(agent.returns @ weights + began))
     episode = _variance(table.starts[None], effect.starts[None])[0]
-    if agent.policy is None:
+    if agent.policy is None and agent.actions is not None:
         taken = np.maximum(agent.actions.sum(axis=1), 1.0)
         error = (_variance(agent.actions, effect.choices) / taken).sum()
         episode += table.starts.sum() * error

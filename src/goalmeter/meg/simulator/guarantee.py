@@ -196,7 +196,8 @@ def _second_order(
     above = np.maximum(world.less * ends, world.more * ends).max(axis=0)
     above += np.maximum(world.less * apart, world.more * apart)
     rare = np.maximum(-world.limits(means, world.union)[0], 0.0) + np.maximum(-middle, 0.0)
-    return world.sums(above) + np.minimum(world.unlisted_mass / world.n, 1.0) * rare
+    rare *= np.minimum(world.unlisted_mass / world.n, 1.0)
+    return np.asarray(world.sums(above) + rare)
 
 
 def _curved(policy: FloatArray, low: FloatArray, high: FloatArray, most: FloatArray) -> FloatArray:
@@ -248,16 +249,16 @@ class _Problem:
 
     def _upper(self, factor: float, chain: _Chain, error: float) -> float:
         """Return an upper bound of the agent's return times a factor plus the value of a chain."""
-        known = 0.0
+        known, weights = chain.value + chain.rest, chain.weights
         if self._agents:
             agent, size = self._agents[1 if factor > 0 else -1], abs(factor)
-            chain = _Chain(*(one + size * own for one, own in zip(chain, agent, strict=True)))
+            known += size * (agent.value + agent.rest)
+            weights = weights + size * agent.weights
         else:
             low, high = sorted(factor * end for end in self.ends)
             error /= 2
-            known = upper_limit(factor * self.returns, low=low, high=high, error=error)
-        linear = self.world.limits(chain.weights[None], error)[1, 0]
-        return float(known + chain.value + chain.rest + linear)
+            known += upper_limit(factor * self.returns, low=low, high=high, error=error)
+        return float(known + self.world.limits(weights[None], error)[1, 0])
 
     def evidence(self, b: float, error: float) -> float:
         """Return a lower bound of MEG at rationality b."""
