@@ -220,7 +220,7 @@ def _curved(policy: FloatArray, low: FloatArray, high: FloatArray, most: FloatAr
 _REACH = 1e3  # rationality times the largest return, beyond which a sample bounds nothing
 _DIGITS = 1e-10  # relative size of rounding errors
 _FACTORS = 0.75 ** np.arange(14)  # of the best rationality, for the lower end
-_MARGIN = 2.5  # slopes of the outer lines, in errors of the slope
+_MARGIN = 2.0  # slopes of the outer lines, in errors of the slope
 _LARGE = 4e8  # numbers of a plan beyond which the table of states is not used
 
 
