@@ -292,7 +292,7 @@ def _beyond(beyond: Mapping[str, Mapping[str, Estimate]]) -> Iterator[str]:
     for measure, test in zip(scoring.SIMPLER_FOLLOWED, scoring.SIMPLER, strict=True):
         of = {**beyond[measure], **beyond[test]}
         parts = (f"{title} {number(of[n], 3)}, {verdict(of[n])}" for n, title in titles.items())
-        yield f"{TITLES[FOLLOWED]} less {TITLES[measure]}: {'; '.join(parts)}."
+        yield f"{TITLES[FOLLOWED]} compared with {TITLES[measure]}: {'; '.join(parts)}."
 
 
 def verdict(difference: Estimate) -> str:

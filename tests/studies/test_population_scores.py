@@ -173,9 +173,9 @@ def tables(stored: dict[int, Agents]) -> str:
         differences.append((TITLES[measure], *cells))
     titles = ("directed, aimless", "directed, competent", "half-hearted, competent")
     less = Table(
-        caption="MEG − moved less simpler measures, over all populations",
+        caption="MEG − moved compared with simpler measures, over all populations",
         columns=(
-            "less",
+            "compared with",
             *(f"area ({title})" for title in titles),
             "rank correlation with strength",
             "half-hearted goals that the swap test detects",
