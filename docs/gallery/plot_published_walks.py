@@ -2,9 +2,9 @@
 Published trajectories of GPT-OSS-20B
 =====================================
 
-The authors of *A Behavioural and Representational Evaluation of Goal-Directedness in LM Agents*
-published trajectories of a language model in rooms with a key and a door. What do they say when
-goalmeter measures them, and were the published labels of failures right?
+The authors of *A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
+Agents* published trajectories of a language model in rooms with a key and a door. What do they say
+when goalmeter measures them, and were the published labels of failures right?
 """
 
 # %%
