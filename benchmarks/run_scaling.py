@@ -1,6 +1,6 @@
 """Storing, resuming and reading a trial cost about the same in runs of a thousand and a million.
 
-Each trial is a record of about 150 bytes; each size runs in a fresh process. `keep` is
+Each trial is a record of about 200 bytes; each size runs in a fresh process. `keep` is
 `Results.keep` of every trial into a new folder, `make` the complete `carry_out` in this process of
 a function that returns its record immediately, `resume` `carry_out` of the finished run, `status`
 the reads of `goalmeter status`, `read` those of a report. Lower bounds in the same process: `write`

@@ -4,7 +4,7 @@ Open grids (n x n squares, 2 n decisions) and four rooms with slip; behaviour gr
 square with noise, fitted with `gm.meg.unknown_utility`: the whole call, value and proven bound.
 A plan is one soft plan of the same world, the fastest of seven; memory is the peak of the
 process so far, so rows are in order of size. The previous engine is the dense one, which is still
-used for classes of up to a hundred weights; it is stopped after `cap` seconds. Times are CPU times
+used for classes of up to a hundred weights; it is stopped after 60 seconds. Times are CPU times
 of the process, one thread for linear algebra, valid only on an otherwise idle machine.
 """
 

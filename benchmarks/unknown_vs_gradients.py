@@ -3,7 +3,7 @@
 Worlds of 121 to 404 states, behaviour greedy for the last square with noise 0.2. Ours is
 `gm.meg.unknown_utility`: the whole call, value and proven bound. L-BFGS (SciPy's, 20 corrections)
 and Adam climb the same evidence from utility 0 with goalmeter's own passes for value and gradient,
-so that only the optimiser differs. Adam has five rates, and each ascent `cap` seconds; the
+so that only the optimiser differs. Adam has five rates, and each ascent 20 seconds; the
 rate shown is the best in hindsight for that world and accuracy. The table has the time to come
 within 1e-3 and 1e-6 nats of the value, as a multiple of ours with its proof, or the remaining
 distance. An ascent cannot tell its distance to the optimum: it is stopped here by our value. Times
