@@ -243,7 +243,7 @@ class InfluenceDiagram(Immutable):
 
     @property
     def utility(self) -> Utility:
-        """Utility function: the sum of the utility nodes."""
+        """Utility function, the sum of the utility nodes."""
         return Utility(tuple(self.utilities.values()))
 
     def with_policy(self, policy: Mapping[str, Mechanism]) -> InfluenceDiagram:
