@@ -103,11 +103,11 @@ MEASURE = Measure(NAME, _reason, _forecast, _run)
 def _map_rows(result: Representation, common: dict[str, Any]) -> list[CardRow]:
     """Return the area under the curve of the chosen probe for walls, with its controls."""
     place = tuple(result.chosen.get(key) for key in ("layer", "position", "probe"))
-    here = [r for r in result.maps_of() if (r.layer, r.position, r.probe) == place]
-    chosen = next((row for row in here if row.control is None), None)
+    at_place = [r for r in result.maps_of() if (r.layer, r.position, r.probe) == place]
+    chosen = next((row for row in at_place if row.control is None), None)
     if chosen is None:
         return []
-    controls = {row.control: row.auroc.value for row in here if row.control and row.auroc}
+    controls = {row.control: row.auroc.value for row in at_place if row.control and row.auroc}
     row = CardRow.of_estimate(
         chosen.auroc,
         id="wall_auroc",
@@ -159,8 +159,8 @@ def _plan_rows(result: Representation, common: dict[str, Any]) -> list[CardRow]:
     The layer is not chosen by these scores, and the moves are read before the model writes a word.
     """
     layer = result.chosen.get("layer")
-    here = [row for row in result.plan if (row.layer, row.n) == (layer, PLANNED)]
-    read = next((row for row in here if row.position.startswith(BEFORE)), None)
+    in_layer = [row for row in result.plan if (row.layer, row.n) == (layer, PLANNED)]
+    read = next((row for row in in_layer if row.position.startswith(BEFORE)), None)
     if read is None:
         return []
     beside = {name: each for name, each in read.baselines.items() if each is not None}

@@ -70,7 +70,7 @@ class RunStatus(JsonFields):
 
 
 def status_of(folder: str | Path, total: Total = lambda what: None) -> RunStatus:
-    """Return the progress of a run; the state also tells whether it is no run or damaged.
+    """Return the progress of a run; the state also tells whether it is not a run, or damaged.
 
     `total` returns the number of trials from run.json if no driver has written it.
     """
