@@ -55,6 +55,10 @@ def soft(mdp: gm.TabularMDP, rationality: float) -> FloatArray:
     return np.asarray(soft_plan(mdp, rationality).policy()[..., 0])
 
 
+def mixed(mdp: gm.TabularMDP, rationality: float, epsilon: float) -> FloatArray:
+    return (1 - epsilon) * soft(mdp, rationality) + epsilon / mdp.n_actions
+
+
 def sparse(seed: int, successors: int = 2, horizon: int = 20) -> gm.TabularMDP:
     """A random world of 30 states and 4 actions with few successors."""
     rng = np.random.default_rng(seed)
@@ -148,6 +152,16 @@ def cases() -> list[Case]:
                 ("random 0, by returns", first, soft(first, 1.0), RETURNS),
                 ("open maze, random starts", starts, greedy(starts, 0.2), POLICY),
             )
+        ),
+        # Returns that few episodes have, or none.
+        *(
+            Case(f"{name}, by returns{kind}", mdp, policy, RETURNS, restores, SMALL_BUDGETS)
+            for name, mdp, policy in (
+                ("slippery lake 8 x 8, β = 40", large, soft(large, 40.0)),
+                ("slippery lake 8 x 8, β = 40, ε = 0.3", large, mixed(large, 40.0, 0.3)),
+                ("lottery of 0.001", lottery(1e-3), np.array([[0.1, 0.9], [0.5, 0.5]])),
+            )
+            for kind, restores in (("", True), (", episodes", False))
         ),
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -234,6 +235,25 @@ class Models:
         value = value + np.where(promised <= tolerance, 0.5 * np.maximum(promised, 0.0), 0.0)
         return Optimum(np.maximum(value, 0.0), weights * unit[:, None])
 
+    def extremes(self, weights: FloatArray) -> FloatArray:
+        """Return the least and the largest return of an episode of outcomes that were seen, [2]."""
+        table, ends = self.table, []
+        for sign in (-1.0, 1.0):
+            paid = np.where(table.counts > 0, sign * (table.paid @ weights), -np.inf)
+            values = np.zeros(table.n_states + 1)
+            for _ in range(table.horizon):
+                most = (paid + values[table.after]).max(axis=1).reshape(self._shape).max(axis=1)
+                values[:-1] = np.where(np.isfinite(most), most, 0.0)
+            ends.append(sign * values[:-1][table.starts > 0].max())
+        return np.array(ends)
+
+    def with_return(self, more: FloatArray) -> Models:
+        """Return the models of an agent with other mean returns, by differences [U]."""
+        out = copy(self)
+        assert self._returns is not None, "the agent's policy is known"
+        out._returns = self._returns + more[:, None]
+        return out
+
     def soft_policies(self, paid: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return soft values [H + 1, S + 1, R] and policies [H, S, A, R] of payoffs [P, R]."""
         values = np.zeros((self.table.horizon + 1, self.table.n_states + 1, self.n))
@@ -285,8 +305,10 @@ def variances(models: Models, effect: Influence, weights: FloatArray) -> tuple[F
     table, agent = models.table, models.agent
     pairs = np.where(table.certain, 0.0, _variance(table.counts, effect.outcomes))
     if models.policy is None and agent.returns is not None:
-        began = 0.0 if agent.began is None else effect.starts[agent.began]
-        return pairs, float(np.var(agent.returns @ weights + began))
+        began = np.zeros(1) if agent.began is None else effect.starts[agent.began]
+        # With the extremes, rare returns that have not occurred have a variance as well.
+        returns = np.append(agent.returns @ weights + began, models.extremes(weights))
+        return pairs, float(np.var(returns))
     episode = _variance(table.starts[None], effect.starts[None])[0]
     if agent.policy is None and agent.actions is not None:
         taken = np.maximum(agent.actions.sum(axis=1), 1.0)
@@ -327,12 +349,17 @@ class CountEstimate:
     standard_error: float  # by the influence function
     untried: tuple[float, float]  # share of decisions of the agent and of the soft plan
     unseen: float  # largest effect of an outcome that was seen only elsewhere, by the rule of three
+    # How much returns that the agent's episodes lack, by the same rule, move each end outwards.
+    beyond: tuple[float, float]
     steps_to_halve: float  # number of further steps that would halve the width
 
     def minus(self, other: CountEstimate, level: float) -> tuple[float, tuple[float, float]]:
         """Return the difference to MEG towards another utility, and its interval."""
         difference = self.resampled - other.resampled
-        return shifted(self.plain - other.plain, difference, level, self.paid & other.paid)
+        both = self.paid & other.paid
+        value, (low, high) = shifted(self.plain - other.plain, difference, level, both)
+        low -= self.beyond[0] + other.beyond[1]
+        return value, (low, high + self.beyond[1] + other.beyond[0])
 
 
 class Bootstrap:
@@ -369,7 +396,12 @@ class Bootstrap:
             paid = np.append(paid, (more > 0) | models.collected(directions).any(axis=0))
         if not self._n:
             resampled, paid = np.array([plain]), np.array([True])
-        value, ends = shifted(plain, resampled, level, paid)
+        value, (low, high) = shifted(plain, resampled, level, paid)
+        rare = self._rare_returns(directions, weights, plain)
+        beyond = np.hypot([value - low, high - value], rare) - [value - low, high - value]
+        # A sampled return may exceed what the model can give, but no policy has more than this.
+        ceiling = table.horizon * float(np.log(table.n_actions))
+        ends = np.clip([low - beyond[0], high + beyond[1]], 0.0, ceiling).tolist()
         effect = self._base.influence(weights)
         pairs, episode = variances(self._base, effect, weights)
         error = (pairs / np.maximum(table.total, 1.0)).sum() + episode / table.starts.sum()
@@ -378,8 +410,8 @@ class Bootstrap:
         # The error decreases with the square root of draws and episodes, if they matter at all.
         steps = table.total[table.random].sum() + self._length * table.starts.sum() * (episode > 0)
         return CountEstimate(
-            max(value, 0.0),
-            (max(ends[0], 0.0), max(ends[1], 0.0)) if is_determined else None,
+            min(max(value, 0.0), ceiling),
+            (ends[0], ends[1]) if is_determined else None,
             weights,
             plain,
             resampled,
@@ -387,8 +419,31 @@ class Bootstrap:
             float(np.sqrt(error)),
             untried,
             self._unseen(weights),
+            (float(beyond[0]), float(beyond[1])),
             3.0 * float(steps),
         )
+
+    def _rare_returns(
+        self, directions: FloatArray, weights: FloatArray, plain: float
+    ) -> tuple[float, float]:
+        """Return how far returns that the agent's episodes may lack move MEG, down and up.
+
+        By the rule of three their mean is then closer to an extreme. A known policy lacks none.
+        """
+        base, agent = self._base, self._base.agent
+        if base.policy is not None or agent.returns is None:
+            return 0.0, 0.0
+        along = weights if weights.any() else directions.sum(axis=1)
+        mean = float(agent.returns.mean(axis=0) @ along)
+        share = _UNSEEN / (len(agent.returns) + _UNSEEN) / (along @ along)
+        there = [
+            base.with_return(share * (end - mean) * along).maximise(directions)
+            for end in base.extremes(along)
+        ]
+        low, high = (float(each.value[0]) for each in there)
+        # If the lower return asks for the opposite goal, one between has no goal.
+        opposite = float(along @ (directions @ there[0].weights[:, 0])) <= 0
+        return plain - (0.0 if opposite else min(low, plain)), max(low, high, plain) - plain
 
     def _untried(self, effect: Influence) -> tuple[float, float]:
         """Return the share of decisions in untried actions of the agent and of the soft plan."""

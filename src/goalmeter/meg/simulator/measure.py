@@ -328,6 +328,11 @@ class _SimulatorMeasurement:
                 f"payoffs are so rare that {percent(float(np.mean(~estimate.paid)))} of the "
                 f"resamples have none{none}"
             )
+        if interval and max(estimate.beyond) > 0.1 * (interval[1] - interval[0]):
+            notes.append(
+                "the interval includes a rare return that the agent's episodes may lack (rule of "
+                "three); more steps make it narrower"
+            )
         if interval and estimate.unseen > (interval[1] - interval[0]) / 2 > 0:
             notes.append(
                 f"an outcome that was never sampled could change MEG by up to "
