@@ -476,6 +476,9 @@ def shifted(
     # A payoff that was sampled a few times is missing in some resamples. They have no MEG and would
     # make the correction for bias as large as the estimate.
     resampled = resampled[paid] if paid.any() else resampled
-    bias = float(resampled.mean()) - plain
-    low, high = np.quantile(resampled, [0.5 - level / 2, 0.5 + level / 2]) - 2 * bias
+    ends = np.quantile(resampled, [0.5 - level / 2, 0.5 + level / 2])
+    # A resampled return beyond what its model can give has a very large MEG.
+    common = resampled[(resampled >= ends[0]) & (resampled <= ends[1])]
+    bias = float(common.mean()) - plain
+    low, high = ends - 2 * bias
     return plain - bias, (float(low), float(high))
