@@ -109,7 +109,7 @@ def test_returns_that_few_episodes_lack_are_part_of_the_interval() -> None:
 
 
 def test_an_agent_that_is_rarely_paid_is_covered() -> None:
-    # The soft agent reaches the goal of the larger lake in 0.6% of the episodes.
+    # The soft agent reaches the goal of the larger lake in about 1% of the episodes.
     table = gm.TabularMDP.from_gymnasium("FrozenLake-v1", horizon=60, map_name="8x8")
     policy = soft_plan(table, 40.0).policy()[..., 0]
     exact, covered = gm.meg.known_utility(table, policy).value, 0
