@@ -22,13 +22,12 @@ from typing import Any
 import gymnasium
 import harness
 import numpy as np
-from simulator_coverage import frozen_lake
+from simulator_coverage import frozen_lake, mixed
 
 import goalmeter as gm
 from goalmeter._types import AnyArray, FloatArray
 from goalmeter.gridworld import key_door, maze, tabular_world
 from goalmeter.gridworld.gymnasium_worlds import encoded
-from goalmeter.tabular import soft_plan
 
 FIRST, RUNS, COUNTED_RUNS = 40_000, 3, 10
 BUDGET, LARGE_BUDGET, NARROW = 200_000, 1_000_000, 0.2
@@ -210,8 +209,7 @@ def covered(
 ) -> dict[str, Any]:
     """Estimates of one agent in one world."""
     mdp, (b, noise) = world.mdp, level
-    soft = np.asarray(soft_plan(mdp, b).policy()[..., 0])
-    policy = (1 - noise) * soft + noise / mdp.n_actions
+    policy = mixed(mdp, b, noise)
     exact = gm.meg.known_utility(mdp, policy)
     values, ends, seconds, unknown = [], [], [], 0
     for seed in range(FIRST, FIRST + runs):

@@ -100,10 +100,10 @@ def test_returns_that_few_episodes_lack_are_part_of_the_interval() -> None:
     # Two actions, one of which pays 1: MEG of a mean return J is log 2 - entropy of (J, 1 - J).
     pays = gm.TabularMDP(np.ones((1, 2, 1)), [[0.0, 1.0]], horizon=1)
     never = AgentRecord(returns=np.zeros((97, 1)), began=np.zeros(97, dtype=np.int64))
-    found = Bootstrap(exact_table(pays), never, 0).measure(ONE, 0.95)
+    estimate = Bootstrap(exact_table(pays), never, 0).measure(ONE, 0.95)
     # By the rule of three J is at most 3 / 100.
     entropy = -(0.03 * np.log(0.03) + 0.97 * np.log(0.97))
-    assert found.interval == pytest.approx((np.log(2) - entropy, np.log(2)), abs=1e-4)
+    assert estimate.interval == pytest.approx((np.log(2) - entropy, np.log(2)), abs=1e-4)
     known = Bootstrap(exact_table(pays), replace(never, policy=np.array([[[1.0, 0.0]]])), 0)
     assert known.measure(ONE, 0.95).beyond == (0.0, 0.0)
 
@@ -117,10 +117,10 @@ def test_an_agent_that_is_rarely_paid_is_covered() -> None:
         simulator = TabularSimulator(table, seed=seed)
         simulator.policy = lambda actor, horizon: None  # type: ignore[method-assign]
         actor = table_actor(policy, table.n_states, table.n_actions, 60)
-        found = Collection(simulator, actor, 60, 20_000, seed).run()
-        played = found.episodes
+        collection = Collection(simulator, actor, 60, 20_000, seed).run()
+        played = collection.episodes
         agent = AgentRecord(returns=played.returns, began=played.starts)
-        bootstrap = Bootstrap(found.table, agent, seed, found.length)
+        bootstrap = Bootstrap(collection.table, agent, seed, collection.length)
         interval = bootstrap.measure(ONE, 0.95).interval
         assert interval is not None
         covered += interval[0] <= exact <= interval[1]

@@ -241,8 +241,8 @@ class Collection:
             # The actions of a state are drawn alike: if those that the pilot overrates were drawn
             # more, the others would remain underrated.
             alike = np.repeat(pairs.reshape(table.n_states, -1).mean(axis=1), table.n_actions)
-            own = np.append(alike[random], episode)
-            variance += own / max((own / drawn).sum(), 1e-300)
+            per_draw = np.append(alike[random], episode)
+            variance += per_draw / max((per_draw / drawn).sum(), 1e-300)
         cost = np.append(np.ones(len(random)), max(self.length, 1.0))
         left = (1 - _RESERVE) * (self.budget - self._spent)
         # Without random pairs only episodes have an error.

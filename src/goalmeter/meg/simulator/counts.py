@@ -215,10 +215,10 @@ class Models:
         weights = np.zeros((len(unit), self.n))
         if near is not None:
             weights += (near / unit)[:, None]
-        found: tuple[FloatArray, ...] = (weights, *evaluate(weights))
+        current: tuple[FloatArray, ...] = (weights, *evaluate(weights))
         damping, ends = np.zeros(self.n), np.zeros(self.n, dtype=bool)
         for _ in range(_MOST_STEPS):
-            weights, value, slope, covariance = found
+            weights, value, slope, covariance = current
             size = (np.einsum("ffr->fr", covariance) + 1e-14) * (damping + 1e-12)
             matrix = covariance + np.eye(len(unit))[..., None] * size
             step = np.linalg.solve(matrix.T, slope.T[..., None])[..., 0].T
@@ -229,7 +229,7 @@ class Models:
                 break
             new = (there, *evaluate(there))
             better = ~ends & (new[1] - value >= 0.1 * promised)
-            found = tuple(np.where(better, *each) for each in zip(new, found, strict=True))
+            current = tuple(np.where(better, *each) for each in zip(new, current, strict=True))
             damping = np.where(better, 0.1 * damping, np.maximum(4.0 * damping, 1e-2))
         # What a last Newton step would gain, to second order.
         value = value + np.where(promised <= tolerance, 0.5 * np.maximum(promised, 0.0), 0.0)
@@ -247,11 +247,10 @@ class Models:
             ends.append(sign * values[:-1][table.starts > 0].max())
         return np.array(ends)
 
-    def with_return(self, more: FloatArray) -> Models:
-        """Return the models of an agent with other mean returns, by differences [U]."""
+    def with_returns(self, returns: FloatArray) -> Models:
+        """Return the models of the same world with other mean returns of the agent, [U]."""
         out = copy(self)
-        assert self._returns is not None, "the agent's policy is known"
-        out._returns = self._returns + more[:, None]
+        out._returns = np.repeat(returns[:, None], self.n, axis=1)
         return out
 
     def soft_policies(self, paid: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -434,15 +433,15 @@ class Bootstrap:
         if base.policy is not None or agent.returns is None:
             return 0.0, 0.0
         along = weights if weights.any() else directions.sum(axis=1)
-        mean = float(agent.returns.mean(axis=0) @ along)
+        mean = agent.returns.mean(axis=0)
         share = _UNSEEN / (len(agent.returns) + _UNSEEN) / (along @ along)
-        there = [
-            base.with_return(share * (end - mean) * along).maximise(directions)
+        lower, higher = (
+            base.with_returns(mean + share * (end - mean @ along) * along).maximise(directions)
             for end in base.extremes(along)
-        ]
-        low, high = (float(each.value[0]) for each in there)
+        )
+        low, high = float(lower.value[0]), float(higher.value[0])
         # If the lower return asks for the opposite goal, one between has no goal.
-        opposite = float(along @ (directions @ there[0].weights[:, 0])) <= 0
+        opposite = float(along @ (directions @ lower.weights[:, 0])) <= 0
         return plain - (0.0 if opposite else min(low, plain)), max(low, high, plain) - plain
 
     def _untried(self, effect: Influence) -> tuple[float, float]:

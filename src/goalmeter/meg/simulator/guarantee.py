@@ -287,7 +287,7 @@ class _Plans:
     """Soft policies in the estimate of the first half."""
 
     def __init__(self, table: CountTable, agent: AgentRecord, which: int, largest: float) -> None:
-        self._table, self._largest = table, largest
+        self._largest = largest
         self._direction = np.eye(table.paid.shape[2])[:, [which]]
         self._models = Models(table, agent)
         self._payoff = self._models.payoff[:, which]
@@ -299,8 +299,8 @@ class _Plans:
 
     def rationality(self, slope: float) -> float:
         """Return the rationality at which MEG has a slope."""
-        agent = AgentRecord(returns=(self._collected - slope) * self._direction.T)
-        best = Models(self._table, agent).maximise(self._direction, tolerance=0.0)
+        models = self._models.with_returns((self._collected - slope)[0] * self._direction[:, 0])
+        best = models.maximise(self._direction, tolerance=0.0)
         return float(np.clip(best.weights[0, 0], -self._largest, self._largest))
 
 
