@@ -106,6 +106,11 @@ def test_returns_that_few_episodes_lack_are_part_of_the_interval() -> None:
     assert estimate.interval == pytest.approx((np.log(2) - entropy, np.log(2)), abs=1e-4)
     known = Bootstrap(exact_table(pays), replace(never, policy=np.array([[[1.0, 0.0]]])), 0)
     assert known.measure(ONE, 0.95).beyond == (0.0, 0.0)
+    # Returns that no policy has do not make a difference larger than log 2 per decision.
+    wide = replace(estimate, plain=4.5, resampled=np.linspace(0.0, 9.0, 200))
+    wide = replace(wide, paid=np.ones(200, dtype=bool))
+    none = replace(wide, plain=0.0, resampled=0.0 * wide.resampled)
+    assert wide.minus(none, 0.95)[1][1] == none.minus(wide, 0.95)[1][0] * -1 == np.log(2)
 
 
 def test_an_agent_that_is_rarely_paid_is_covered() -> None:

@@ -85,6 +85,9 @@ def test_free_choice_and_avoidance_are_told_from_pursuit() -> None:
     assert result.interval[0] <= exact.value <= result.interval[1]
     assert result.guaranteed is not None
     assert result.guaranteed[0] <= exact.value <= result.guaranteed[1]
+    # Bounds at negative rationalities do not lower the estimate (with this seed they did).
+    result = from_simulator(env, Policy(env, away), seed=1, **options)
+    assert 0.5 * exact.value < result.interval[0] <= exact.value <= result.interval[1]
 
 
 def test_undeclared_randomness_is_neither_copied_nor_restored() -> None:

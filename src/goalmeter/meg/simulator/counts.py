@@ -351,6 +351,7 @@ class CountEstimate:
     # How much returns that the agent's episodes lack, by the same rule, move each end outwards.
     beyond: tuple[float, float]
     steps_to_halve: float  # number of further steps that would halve the width
+    ceiling: float  # largest MEG of any agent
 
     def minus(self, other: CountEstimate, level: float) -> tuple[float, tuple[float, float]]:
         """Return the difference to MEG towards another utility, and its interval."""
@@ -358,7 +359,8 @@ class CountEstimate:
         both = self.paid & other.paid
         value, (low, high) = shifted(self.plain - other.plain, difference, level, both)
         low -= self.beyond[0] + other.beyond[1]
-        return value, (low, high + self.beyond[1] + other.beyond[0])
+        high += self.beyond[1] + other.beyond[0]
+        return value, (max(low, -self.ceiling), min(high, self.ceiling))
 
 
 class Bootstrap:
@@ -420,6 +422,7 @@ class Bootstrap:
             self._unseen(weights),
             (float(beyond[0]), float(beyond[1])),
             3.0 * float(steps),
+            ceiling,
         )
 
     def _rare_returns(

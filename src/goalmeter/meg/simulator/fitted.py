@@ -370,7 +370,6 @@ class Fitting:
         collected = float(agent.mean())
         agent_error = float(agent.std(ddof=1)) / math.sqrt(len(agent))
         checks, rationalities, estimates = [*fit.checks, *last], fit.rationality * _NEAR, []
-        # An estimate above what others allow is wrong by at least the difference.
         bound = np.minimum(_bound(checks, collected, rationalities), self._ceiling(_ERRORS))
         for second in last:
             count = min(len(agent), len(second.values))
@@ -378,8 +377,9 @@ class Fitting:
             other = float(second.values.std(ddof=1)) / math.sqrt(len(second.values))
             half = quantile * math.hypot(second.rationality * agent_error, other)
             value = second.rationality * collected - second.corrected
-            most = float(np.interp(second.rationality, rationalities, bound))
-            excess = max(value - most, 0.0)
+            # An estimate above what others allow is wrong by at least the difference.
+            most = float(_bound(checks, collected, np.array([second.rationality]))[0])
+            excess = max(value - min(most, self._ceiling(_ERRORS)), 0.0)
             unknown = second.unknown + excess
             value -= excess
             estimates.append((value - half - unknown, value, half, unknown, second.rationality))
