@@ -110,7 +110,7 @@ def test_returns_that_few_episodes_lack_are_part_of_the_interval() -> None:
     wide = replace(estimate, plain=4.5, resampled=np.linspace(0.0, 9.0, 200))
     wide = replace(wide, paid=np.ones(200, dtype=bool))
     none = replace(wide, plain=0.0, resampled=0.0 * wide.resampled)
-    assert wide.minus(none, 0.95)[1][1] == none.minus(wide, 0.95)[1][0] * -1 == np.log(2)
+    assert wide.minus(none, 0.95)[1][1] == -none.minus(wide, 0.95)[1][0] == np.log(2)
 
 
 def test_an_agent_that_is_rarely_paid_is_covered() -> None:

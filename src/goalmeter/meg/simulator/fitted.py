@@ -370,7 +370,7 @@ class Fitting:
         collected = float(agent.mean())
         agent_error = float(agent.std(ddof=1)) / math.sqrt(len(agent))
         checks, rationalities, estimates = [*fit.checks, *last], fit.rationality * _NEAR, []
-        bound = np.minimum(_bound(checks, collected, rationalities), self._ceiling(_ERRORS))
+        most = self._ceiling(_ERRORS)
         for second in last:
             count = min(len(agent), len(second.values))
             quantile = float(student.ppf(0.5 * (1 + self._level), count - 1))
@@ -378,8 +378,8 @@ class Fitting:
             half = quantile * math.hypot(second.rationality * agent_error, other)
             value = second.rationality * collected - second.corrected
             # An estimate above what others allow is wrong by at least the difference.
-            most = float(_bound(checks, collected, np.array([second.rationality]))[0])
-            excess = max(value - min(most, self._ceiling(_ERRORS)), 0.0)
+            allowed = float(_bound(checks, collected, np.array([second.rationality]))[0])
+            excess = max(value - min(allowed, most), 0.0)
             unknown = second.unknown + excess
             value -= excess
             estimates.append((value - half - unknown, value, half, unknown, second.rationality))
@@ -393,6 +393,7 @@ class Fitting:
                 f"the two estimates of the soft value of the start may differ by {nats(unknown)} "
                 f"nats, which the interval includes; a larger budget may help"
             )
+        bound = np.minimum(_bound(checks, collected, rationalities), most)
         high = max(value, float((bound + quantile * agent_error * np.abs(rationalities)).max()))
         ceiling = self._ceiling(quantile)
         spread = [float(each.std()) / math.sqrt(len(each)) for each in (agent, fit.free)]
