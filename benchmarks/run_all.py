@@ -40,6 +40,7 @@ SCRIPTS = (
     "simulator_steps",
     "simulator_fitted",
     "simulator_skill",
+    "simulator_references",
     "few_clusters",
     "causal_vs_enumeration",
     "causal_width",

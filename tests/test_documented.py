@@ -12,6 +12,7 @@ import ast
 import contextlib
 import gzip
 import io
+import json
 import re
 import shlex
 import sys
@@ -363,6 +364,17 @@ def test_the_table_of_skill_is_that_of_the_benchmark() -> None:
     ]
     assert len(shown) == 1 and len(shown[0].cells) == 1 + 18
     assert foreign_rows(shown) == []
+
+
+def test_intervals_that_miss_the_reference_are_named() -> None:
+    stored = json.loads((ROOT / "benchmarks/results/simulator_references.json").read_text())
+    missed = [row for row in stored["agents"] if not row["contained"]]
+    assert (len(missed), len(stored["agents"])) == (2, 9)
+    page = (ROOT / "docs/notes/meg.md").read_text(encoding="utf-8")
+    for row in missed:
+        low, middle, high = (f"{each:.1f}" for each in row["reference"])
+        place = f"- {row['world'].split('-')[0]} after {row['training']:,} steps: {middle} nats"
+        assert f"{place} ({low} to {high}) instead of" in page
 
 
 def test_the_table_of_headlines_is_that_of_the_benchmark() -> None:
