@@ -22,6 +22,7 @@ from typing import Any
 import gymnasium
 import harness
 import numpy as np
+import simulator_references
 from simulator_coverage import frozen_lake, mixed
 
 import goalmeter as gm
@@ -140,9 +141,7 @@ def mountain_car() -> tuple[gm.TabularMDP, Shown]:
     def move(x: FloatArray, v: FloatArray, action: int) -> tuple[FloatArray, FloatArray]:
         arrived = x >= 0.5
         for _ in range(4):
-            v = np.clip(v + (action - 1) * 0.001 - 0.0025 * np.cos(3 * x), -0.07, 0.07)
-            x = np.clip(x + v, -1.2, 0.6)
-            v = np.where((x <= -1.2) & (v < 0), 0.0, v)
+            x, v = simulator_references.mountain_car(np.stack([x, v], axis=1), action)[0].T
         return np.where(arrived, 0.6, x), np.where(arrived, 0.0, v)
 
     axes = np.linspace(-1.2, 0.6, 100), np.linspace(-0.07, 0.07, 100)
@@ -154,8 +153,8 @@ def pendulum() -> tuple[gm.TabularMDP, Shown]:
 
     def move(x: FloatArray, v: FloatArray, action: int) -> tuple[FloatArray, FloatArray]:
         for _ in range(2):
-            v = np.clip(v + (15.0 * np.sin(x) + 3.0 * 2.0 * (action - 1)) * 0.05, -8, 8)
-            x = (x + v * 0.05 + np.pi) % (2 * np.pi) - np.pi
+            torque = 2.0 * (action - 1)
+            x, v = simulator_references.pendulum(np.stack([x, v], axis=1), torque)[0].T
         return x, v
 
     axes = np.linspace(-np.pi, np.pi, 100, endpoint=False), np.linspace(-8, 8, 100)

@@ -7,14 +7,14 @@ interpolation; the difference between them extrapolates to spacing 0 (its error 
 square of the spacing). In Acrobot, W(b) is the logarithm of the mean of exp(b return) over episodes
 of free choice, at rationalities where its standard error is at most 0.5. MEG is the maximum of
 b R - W(b), where R is the stored mean return; the range is for R less and plus two standard errors.
-`at least` marks a maximum at the largest rationality. `contained` states whether the interval meets
-this range. All moves are compared with steps of Gymnasium's environments.
+`at least` marks a maximum at the largest rationality. `meets` states whether the interval and the
+range overlap. All moves are compared with steps of Gymnasium's environments.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -156,8 +156,11 @@ def grid_values(world: Plane, finer: int) -> FloatArray:
     return np.array(out)
 
 
-def free_values(episodes: int) -> tuple[FloatArray, FloatArray]:
-    """Return rationalities and soft values of the start of Acrobot, by episodes of free choice."""
+def free_values(episodes: int) -> tuple[FloatArray, FloatArray, float]:
+    """Return rationalities and soft values of the start of Acrobot, by episodes of free choice.
+
+    Also return the share of these that reach the goal.
+    """
     generator = np.random.default_rng(SEED)
     state, totals = generator.uniform(-0.1, 0.1, size=(episodes, 4)), np.zeros(episodes)
     going = np.arange(episodes)
@@ -169,7 +172,7 @@ def free_values(episodes: int) -> tuple[FloatArray, FloatArray]:
     weights = np.exp(rationalities[:, None] * totals)
     errors = weights.std(axis=1) / weights.mean(axis=1) / np.sqrt(episodes)
     sure = errors <= SURE
-    return rationalities[sure], np.log(weights.mean(axis=1))[sure]
+    return rationalities[sure], np.log(weights.mean(axis=1))[sure], 1.0 - len(going) / episodes
 
 
 def checked(name: str, move: Move) -> None:
@@ -182,24 +185,24 @@ def checked(name: str, move: Move) -> None:
         action = np.array([number - 1.0]) if name == "Pendulum-v1" else number
         env.state = state.copy()
         _, paid, ended, _, _ = env.step(action)
-        after, own, ends = move(state[None], float(np.ravel(action)[0]))
+        after, payoff, ends = move(state[None], float(np.ravel(action)[0]))
         seen = np.array(env.state)
         if name == "Pendulum-v1":
             seen[0] = (seen[0] + np.pi) % (2 * np.pi) - np.pi
         np.testing.assert_allclose(after[0], seen, atol=1e-6)
-        assert abs(own[0] - float(paid)) < 1e-6 and bool(ends[0]) == ended, name
+        assert abs(payoff[0] - float(paid)) < 1e-6 and bool(ends[0]) == ended, name
 
 
 def measure(quick: bool) -> dict[str, Any]:
     assert AcrobotEnv.book_or_nips == "book"
-    curves = {}
+    curves: dict[str, Sequence[FloatArray]] = {}
     for name, world in PLANES.items():
         checked(name, world.move)
         world = world._replace(spaces=(30, 20)) if quick else world
         coarse, fine = grid_values(world, 1), grid_values(world, 2)
         curves[name] = world.rationalities, fine + (fine - coarse) / 3
     checked("Acrobot-v1", acrobot)
-    curves["Acrobot-v1"] = free_values(QUICK_EPISODES if quick else EPISODES)
+    *curves["Acrobot-v1"], goals = free_values(QUICK_EPISODES if quick else EPISODES)
     rows = []
     for row in json.loads((harness.RESULTS / "simulator_skill.json").read_text())["agents"]:
         if row["world"] not in curves or row["rationality"] < 0:
@@ -216,18 +219,19 @@ def measure(quick: bool) -> dict[str, Any]:
                 "reference": [least, middle, most],
                 "rationality": float(b[meg[1].argmax()]),
                 "at_least": at_least,
-                "contained": high >= least and (at_least or low <= most),
+                "meets": high >= least and (at_least or low <= most),
             }
         )
     return {
         "agents": rows,
+        "free_episodes_with_goal": goals,
         "soft_values": {name: [b.tolist(), w.tolist()] for name, (b, w) in curves.items()},
     }
 
 
 def markdown(result: dict[str, Any]) -> str:
     head = (
-        "| world | training | return | interval | reference | range | contained |\n"
+        "| world | training | return | interval | reference | range | meets |\n"
         "|---|---|---|---|---|---|---|\n"
     )
     lines = []
@@ -237,7 +241,7 @@ def markdown(result: dict[str, Any]) -> str:
         lines.append(
             f"| {row['world']} | {row['training']:,} | {row['return']:.4g} | [{interval}] | "
             f"{'at least ' if row['at_least'] else ''}{middle:.3g} | {low:.3g} to {high:.3g} | "
-            f"{'yes' if row['contained'] else 'no'} |\n"
+            f"{'yes' if row['meets'] else 'no'} |\n"
         )
     return head + "".join(lines)
 
