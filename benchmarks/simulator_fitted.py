@@ -3,9 +3,10 @@
 The tables of the worlds are hidden. `from_simulator` steps an environment that shows arrays,
 noisy cells or images, and the exact MEG is computed from the table. Continuous actions in [-1, 1]
 are those of the table by thirds, and compared with the uniform density, which is free choice. Run i
-has the seed 40,000 + i; the method was chosen with other seeds. `unknown` counts runs whose
-interval includes a difference of both estimators larger than its statistical error. Agents whose
-mean width is more than a fifth of the exact value are measured again with a million steps.
+has the seed 80,000 + i (40,000 + i where steps are counted); the method was chosen with others.
+`unknown` counts runs whose interval includes a difference of both estimators larger than its
+statistical error. Agents whose mean width is more than a fifth of the exact value are measured
+again with a million steps.
 
 Rows marked `counted` are measured with `state="observation"`: the caller states that observations
 identify states, as they do in these worlds. Steps are then counted instead of fitted. As in the
@@ -30,7 +31,8 @@ from goalmeter._types import AnyArray, FloatArray
 from goalmeter.gridworld import key_door, maze, tabular_world
 from goalmeter.gridworld.gymnasium_worlds import encoded
 
-FIRST, RUNS, COUNTED_RUNS = 40_000, 3, 10
+# First seed and number of runs, where steps are fitted and counted.
+FITTED, COUNTED = (80_000, 2), (40_000, 10)
 BUDGET, LARGE_BUDGET, NARROW = 200_000, 1_000_000, 0.2
 # Observation of a state, which may be noisy.
 Shown = Callable[[int, np.random.Generator], AnyArray]
@@ -204,14 +206,16 @@ class Hider:
 
 
 def covered(
-    world: Hidden, level: tuple[float, float], counted: bool, runs: int, budget: int
+    world: Hidden, level: tuple[float, float], counted: bool, budget: int, runs: int | None = None
 ) -> dict[str, Any]:
     """Estimates of one agent in one world."""
     mdp, (b, noise) = world.mdp, level
+    first, usual = COUNTED if counted else FITTED
+    runs = runs or usual
     policy = mixed(mdp, b, noise)
     exact = gm.meg.known_utility(mdp, policy)
     values, ends, seconds, unknown = [], [], [], 0
-    for seed in range(FIRST, FIRST + runs):
+    for seed in range(first, first + runs):
         env = HiddenTable(mdp, world.shown, world.continuous)
         options = {"horizon": mdp.steps, "chance": "generator", "seed": seed, "budget": budget}
         options |= {"reference": "uniform"} if world.continuous else {}
@@ -246,11 +250,10 @@ def measure(quick: bool) -> dict[str, Any]:
     for world in worlds()[3:4] if quick else worlds():
         ways = (False,) if world.continuous or world.noisy else (False, True)
         for level, counted in product(world.levels[: 1 if quick else None], ways):
-            runs = 1 if quick else COUNTED_RUNS if counted else RUNS
-            row = covered(world, level, counted, runs, BUDGET)
+            row = covered(world, level, counted, BUDGET, 1 if quick else None)
             rows.append(row)
             if row["width"] > NARROW * row["exact"] and not quick:
-                rows.append(covered(world, level, counted, runs, LARGE_BUDGET))
+                rows.append(covered(world, level, counted, LARGE_BUDGET))
     return {"hidden": rows}
 
 

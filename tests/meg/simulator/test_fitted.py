@@ -10,14 +10,16 @@ import numpy as np
 import pytest
 from meg.simulator.worlds import Corridor, gymnasium, table
 
+from goalmeter._types import FloatArray
 from goalmeter.meg import from_simulator, known_utility
-from goalmeter.meg.simulator.fitted import _Second
+from goalmeter.meg.simulator.fitted import _bound, _Second
 from goalmeter.meg.simulator.protocol import FreeChoice, reference_of
 from goalmeter.meg.simulator.soft_values import (
     ActionSet,
     KernelFeatures,
     RecordedSteps,
     SoftValues,
+    _soft_value,
 )
 from goalmeter.meg.simulator.states import UNDECLARED
 from goalmeter.tabular import TabularMDP, soft_plan
@@ -70,6 +72,19 @@ def test_the_interval_contains_the_value_of_a_hidden_table(slip: float, method: 
     assert result.interval[1] - result.interval[0] < 0.8 * exact.value
     assert result.rationality == pytest.approx(exact.rationality, rel=0.5)
     assert result.guaranteed is None and "states are not counted" in result.notes[0]
+    assert not any("rare episodes" in note for note in result.notes)
+
+
+def test_a_note_names_the_risk_where_soft_policies_gain_nothing() -> None:
+    # Free choice does not reach the top of the hill, and the agent swings up.
+    def swings(seen: FloatArray) -> FloatArray:
+        row = np.full(3, 0.08)
+        row[2 if seen[1] >= 0 else 0] = 0.84
+        return row
+
+    result = from_simulator("MountainCar-v0", swings, chance="generator", budget=40_000)
+    assert result.interval[0] > 1.0
+    assert any("missed rare episodes with a high return" in note for note in result.notes)
 
 
 def test_free_choice_and_avoidance_are_told_from_pursuit() -> None:
@@ -169,7 +184,17 @@ def test_with_every_step_the_fit_is_the_exact_soft_value() -> None:
                 cell = max(cell + (1 if sequence >> t & 1 else -1), 0)
         returns.append(total)
     exact_start = math.log(np.exp(b * np.array(returns)).mean())
-    np.testing.assert_allclose(fit.start(start)[:, 0], exact_start, atol=0.05)
+    np.testing.assert_allclose(fit.start(start)[..., 0], exact_start, atol=0.05)
+
+
+def test_errors_of_both_halves_cancel_to_second_order() -> None:
+    generator = np.random.default_rng(0)
+    q, (own, other) = np.array([0.0, 1.0, -2.0]), 0.4 * generator.normal(size=(2, 200_000, 3))
+    exact, first = math.log(np.exp(q).mean()), q + own
+    noisy = np.log(np.exp(first).mean(axis=1))
+    assert noisy.mean() - exact > 0.02  # half the variance over actions
+    assert _soft_value(first, q + other).mean() == pytest.approx(exact, abs=0.003)
+    np.testing.assert_allclose(_soft_value(q[None], q[None]), exact)
 
 
 def test_an_end_matters_where_all_steps_pay_the_same() -> None:
@@ -202,13 +227,63 @@ def test_episodes_at_one_rationality_bound_the_soft_value_at_all() -> None:
     # One decision between payoffs of 0 and 1: W(b) = log((1 + exp(b)) / 2), with the slope p(b).
     b = np.linspace(-3.0, 5.0, 17)
     p, soft = 1.0 / (1.0 + np.exp(-1.0)), math.log((1.0 + math.e) / 2.0)
-    second = _Second(1.0, np.full(4, soft), np.full(4, p), 0.0, np.full(2, soft))
-    bound = second.least(b, 3.0)
+    second = _Second(1.0, np.full(4, soft), np.full(4, p), 0.0, np.full(2, soft), False)
     exact = np.log((1.0 + np.exp(b)) / 2.0)
-    assert (bound <= exact + 1e-12).all() and bound[8] == pytest.approx(exact[8])
-    assert not np.allclose(bound, exact, atol=0.1)
-    assert (second._replace(values=soft + np.arange(4.0)).least(b, 3.0) < bound + 1.5).all()
-    assert second._replace(values=np.array([soft])).least(b, 3.0).max() == -math.inf
+    for pooled in (False, True):
+        bound, errors = second._replace(pooled=pooled).along(b)
+        assert (bound <= exact + 1e-12).all() and bound[8] == pytest.approx(exact[8])
+        assert not np.allclose(bound, exact, atol=0.1) and not errors.any()
+    spread = second._replace(values=soft + np.arange(4.0)).along(b)[1]
+    np.testing.assert_allclose(spread, np.arange(4.0).std(ddof=1) / 2.0)
+    assert second._replace(values=np.array([soft])).along(b)[1].min() == math.inf
+
+
+def test_groups_of_particles_with_one_start_are_pooled() -> None:
+    # The mean weights of groups estimate exp W without bias, so their mean does.
+    weights = np.random.default_rng(0).lognormal(-0.5, 1.0, size=(4_000, 25))
+    values, returns = np.log(weights), np.zeros(25)
+    groups = [_Second(1.0, each, returns, 0.0, np.zeros(2), True) for each in values]
+    found = np.array([each.corrected for each in groups])
+    assert found.mean() == pytest.approx(0.0, abs=0.03)
+    assert np.mean([each.error for each in groups]) == pytest.approx(found.std(), rel=0.2)
+    assert values.mean() == pytest.approx(-0.5, abs=0.02)
+    # Where the groups may have different starts, the difference to their mean is unknown.
+    apart = [each._replace(pooled=False, variance=0.1) for each in groups]
+    apart = [each._replace(fitted=np.full(2, each.corrected)) for each in apart]
+    assert np.mean([each.corrected + each.unknown for each in apart]) == pytest.approx(0, abs=0.06)
+    assert apart[0].unknown > 0.3
+    # A group that missed everything does not matter, and one group is only as good as its weights.
+    failed = groups[0]._replace(values=np.append(values[0], -50.0), returns=np.zeros(26))
+    assert failed.corrected == pytest.approx(groups[0].corrected, abs=0.06)
+    single = groups[0]._replace(values=values[0][:1], returns=np.zeros(1), variance=0.25)
+    assert single.error == pytest.approx(0.5) and single.shortfall == pytest.approx(0.125)
+
+
+def test_the_derivative_of_pooled_values() -> None:
+    # Groups at 1 give the values near 1 from their returns: log mean exp(value + (b - 1) return).
+    generator = np.random.default_rng(0)
+    values, returns = generator.normal(size=(2, 50))
+    second = _Second(1.0, values, returns, 0.0, np.zeros(2), True)
+    (here, near), errors = second.along(np.array([1.0, 1.0001]))
+    exact = np.log(np.exp(values + 0.0001 * returns).mean())
+    assert near - here == pytest.approx(exact - here, rel=0.02)
+    share = np.exp(values) / np.exp(values).mean()
+    assert errors[0] == pytest.approx(share.std(ddof=1) / math.sqrt(50))
+
+
+def test_returns_that_are_alike_by_chance_do_not_make_a_bound_too_low() -> None:
+    # Each start pays a normal amount, with mean 10 and deviation 3: W(b) = 10 b.
+    generator = np.random.default_rng(0)
+
+    def check(b: float, starts: FloatArray) -> _Second:
+        return _Second(b, np.full(4, 10.0 * b), starts, 0.0, np.zeros(2), False)
+
+    checks = [check(0.1 * k, generator.normal(10.0, 3.0, size=4)) for k in range(1, 8)]
+    lucky = check(0.4, np.full(4, 12.9))
+    b = np.array([0.2, 0.4, 1.6])
+    # An agent that gets 12 has MEG 2 b.
+    assert (_bound([*checks, lucky], 12.0, b, 3.0) >= 2.0 * b).all()
+    assert _bound([lucky], 12.0, b, 3.0)[2] < 0.0
 
 
 def test_candidates_have_the_density_of_the_reference() -> None:

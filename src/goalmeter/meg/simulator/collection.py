@@ -123,12 +123,13 @@ class Collection:
 
     @property
     def _hardly_recur(self) -> bool:
-        """Whether the states that were reached are distinct and too many to be counted."""
-        # k different states without repetition suggest at least k^2 / 2 of them.
-        seen = self.simulator.n_states
-        needed = seen**2 / 2 * self.simulator.n_actions * TRIED
-        repeated = seen < 0.95 * self._spent
-        return not repeated and len(self.episodes.starts) >= 5 and needed > self.budget
+        """Whether the states that can be reached are too many to be counted."""
+        # Lower estimate of their number from those that were seen once and twice (Chao 1984).
+        seen = np.unique(self.episodes.visits[:, 0], return_counts=True)[1]
+        once, twice = (int((seen == count).sum()) for count in (1, 2))
+        least = len(seen) + once * (once - 1) / (2 * (twice + 1))
+        needed = least * self.simulator.n_actions * TRIED
+        return len(self.episodes.starts) >= 5 and needed > self.budget
 
     def agent(self) -> AgentRecord:
         """Return what is known of the agent."""

@@ -128,7 +128,8 @@ def _generator_of(env: Any) -> Any:
 
 
 # --- Simulator ----------------------------------------------------------------------------------
-_TOGETHER = 32  # maximum number of episodes that are played together
+# Maximum number of episodes that are played together; and of those with equal starts.
+_TOGETHER, _PARTICLES = 32, 64
 _ALIKE = 1e-6  # tolerance of the answers of an agent in one state
 
 
@@ -262,7 +263,7 @@ class GymnasiumSimulator:
         """Number of episodes with equal starts that can be played together, 0 if steps vary."""
         if self.chance == UNDECLARED or self._steps_at_random:
             return 0
-        return len(self._environments(_TOGETHER))
+        return len(self._environments(_PARTICLES))
 
     @caller_guard()
     def begun_together(self, number: int, groups: int, size: int) -> list[RunningEpisode]:

@@ -33,8 +33,10 @@ if TYPE_CHECKING:
     from goalmeter.meg.simulator.environments import GymnasiumSimulator, RunningEpisode
 
 # --- Second estimator -----------------------------------------------------------------------------
-_PARTICLES = 8  # number of particles from each start, and in the last check at most
-_MOST_PARTICLES, _GROUPS = 32, 4  # with at least so many groups
+# Number of particles from each start; number of groups that are preferred to larger ones.
+_LEAST_PARTICLES, _GROUPS = 8, 4
+_FEW = 32  # number of values whose spread is known well
+_ALIKE = 0.3  # most standard deviation of soft values of starts, in nats, that are alike
 _FIRST = 2**42  # number of the first episode, so that no seed is shared with other parts
 
 
@@ -44,37 +46,61 @@ class _Second(NamedTuple):
     rationality: float
     values: FloatArray  # in expectation at most the soft value, [N]
     returns: FloatArray  # of the soft policy, [N]
-    shortfall: float  # estimated amount by which the mean of the values is too low
-    fitted: FloatArray  # mean fitted value of the same starts by each half, [2]
+    variance: float  # mean relative variance of the mean weight of particles, 0 for episodes
+    fitted: FloatArray  # mean fitted value of starts by each half, [2]
+    pooled: bool  # whether groups of particles have the same soft value
 
-    @property
-    def corrected(self) -> float:
-        """Mean of the values plus the shortfall."""
-        return float(self.values.mean()) + self.shortfall
-
-    @property
-    def smooth(self) -> float:
-        """Estimate that varies little between rationalities by chance."""
-        return self.corrected if self.shortfall else float(self.fitted.mean())
-
-    @property
-    def unknown(self) -> float:
-        """Amount by which the corrected mean may be wrong besides its spread over episodes."""
-        off = abs(float(self.fitted.mean()) - self.corrected)
-        # Both estimators lack what was not learnt, so their difference is too small. The correction
-        # of particles is itself an estimate.
-        return 2.0 * (off + self.shortfall)
-
-    def least(self, b: FloatArray, errors: float) -> FloatArray:
-        """Return values that soft values at rationalities [B] exceed, less some standard errors.
+    def along(self, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return lower bounds of soft values at rationalities [B], and their standard errors.
 
         The episodes bound the soft value at every rationality, since its slope is a return.
         """
-        values = self.values + np.subtract.outer(b, [self.rationality]) * self.returns
-        spread = np.maximum(values.std(axis=1), math.sqrt(2.0 * self.shortfall))
-        if len(self.values) == 1 and not self.shortfall:
-            return np.full(len(b), -math.inf)
-        return np.asarray(values.mean(axis=1) - errors * spread / math.sqrt(len(self.values)))
+        change, count = np.subtract.outer(b, [self.rationality]), len(self.values)
+        if self.pooled:  # the mean weight of all particles, and its derivative
+            value = _log_mean_exp(self.values)
+            share = np.exp(self.values - value)
+            slope = float((share * self.returns).mean())
+            means = value + change[:, 0] * slope
+            each = share * (1.0 + change * (self.returns - slope))
+        else:
+            each = self.values + change * self.returns
+            means = each.mean(axis=1)
+        if count == 1 and not self.pooled:
+            return means, np.full(len(b), math.inf)
+        variance = each.var(axis=1, ddof=min(count - 1, 1))
+        return means, np.sqrt(np.maximum(variance, self.variance) / count)
+
+    @property
+    def error(self) -> float:
+        """Standard error of the estimate."""
+        return float(self.along(np.array([self.rationality]))[1][0])
+
+    @property
+    def shortfall(self) -> float:
+        """Amount by which the logarithm of a mean weight is too low: half its variance."""
+        return 0.5 * (self.error**2 if self.pooled else self.variance)
+
+    @property
+    def corrected(self) -> float:
+        """Estimate of the soft value."""
+        return float(self.along(np.array([self.rationality]))[0][0]) + self.shortfall
+
+    @property
+    def unknown(self) -> float:
+        """Amount by which the estimate may be wrong besides its statistical error."""
+        off = float(self.fitted.mean()) - self.corrected
+        if self.pooled and off < 0:
+            # The mean weight is unbiased, so that it is rarely much too large.
+            return -0.5 * off
+        # The logarithms of mean weights differ by start, or they are too low by chance.
+        spread = _log_mean_exp(self.values) - float(self.values.mean()) if self.variance else 0.0
+        # Both estimators lack what was not learnt, so their difference is too small.
+        return 2.0 * abs(off) + max(2.0 * self.shortfall, spread)
+
+
+def _log_mean_exp(values: FloatArray) -> float:
+    top = float(values.max())
+    return top + math.log(np.exp(values - top).mean())
 
 
 def _played_particles(
@@ -152,11 +178,13 @@ def _played_particles(
 _AGENT, _FREE, _REFINE = 0.1, 0.05, 0.45
 LEAST_EPISODES = 100  # number of episodes that the budget must allow
 _ROUNDS = 4  # number of refinements
+_LAST = 0.7, 0.3  # shares of the last two checks in what is left for them
 _MOST, _MOST_CONTINUOUS = 12_000, 4_000  # most steps of a regression
 # Largest rationality at first, in inverse returns; least ratio of neighbouring ones.
 _WIDEST, _FINEST = 200.0, 1.4
-_ERRORS = 3.0  # standard errors of a bound by episodes
-_NEAR = np.geomspace(0.25, 2.0, 31)  # rationalities that are bounded, relative to the best one
+# Standard errors of a bound by episodes, and of one that an estimate should not exceed.
+_ERRORS, _AGREE = 3.0, 1.5
+_GAINED = 0.1  # least share of the agent's gain that shows that soft policies have learnt
 _UNSEEN = 3  # number of episodes that 95% intervals allow for events that did not occur
 _BY_AGENT = "agent"  # purpose of the agent's steps
 _LEAST = 4  # number of the agent's last episodes, and of fresh episodes or groups of the last check
@@ -232,14 +260,18 @@ class Fitting:
         out = []
         for which, fit in enumerate(fits):
             returns, b, last = agent.returns[:, which], fit.rationality, list[_Second]()
-            for _ in range(2):
+            for share in _LAST:
                 values = self._fit(which, np.array([b]), fit.linear_map)
-                last.append(self._second(values, 0, which, 0.5 * left / count, last=True))
+                last.append(self._second(values, 0, which, share * left / count, _LEAST))
                 # Particles are more accurate at a smaller rationality, and their return there
                 # bounds the values at the larger one. Other episodes are repeated.
-                b *= 0.5 if self._simulator.repeats >= _PARTICLES else 1.0
+                b *= 0.5 if self._by_particles else 1.0
             out.append(self._combined(fit, returns, last))
         return out
+
+    @property
+    def _by_particles(self) -> bool:
+        return self._simulator.repeats >= _LEAST_PARTICLES
 
     def _play(self, actor: Actor, steps: float, purpose: str) -> Episodes:
         """Play episodes until a number of steps, and keep the steps for the regression."""
@@ -275,9 +307,11 @@ class Fitting:
             seconds = [self._second(values, c, which, steps) for c in range(len(rationalities))]
             checks += seconds
             most = max(most, *(float((sign * each.returns).max()) for each in seconds))
-            smooth = np.array([each.smooth for each in seconds])
-            meg = rationalities * float(agent.mean()) - smooth
-            excess = np.maximum(meg - _bound(checks, float(agent.mean()), rationalities), 0.0)
+            # Fitted values vary less between rationalities by chance than episodes do.
+            smooth = [each.corrected if each.variance else each.fitted.mean() for each in seconds]
+            collected = float(agent.mean())
+            meg = rationalities * collected - np.array(smooth)
+            excess = np.maximum(meg - _bound(checks, collected, rationalities, _AGREE), 0.0)
             unknown = np.array([each.unknown for each in seconds]) + excess
             meg -= excess
             # MEG above the ceiling shows that the soft policies lack what the agent has found.
@@ -330,19 +364,23 @@ class Fitting:
         )
 
     def _second(
-        self, values: SoftValues, column: int, which: int, steps: float, last: bool = False
+        self, values: SoftValues, column: int, which: int, steps: float, least: int = 1
     ) -> _Second:
         """Estimate the soft value of the start by fresh episodes or groups of particles."""
         simulator, b = self._simulator, values.rationalities[column]
-        size, least, episodes = _PARTICLES, 1, steps / self._horizon
-        if last:
-            size, least = int(np.clip(episodes / _GROUPS, size, _MOST_PARTICLES)), _LEAST
-        groups = min(simulator.repeats // size, math.ceil(episodes / size))
+        episodes, most = steps / self._horizon, simulator.repeats
+        starts = np.concatenate([part.starts for part in self._parts])
+        every = values.start(starts[:: len(starts) // _MOST + 1])[..., column]
+        pooled = self._by_particles and float(every.mean(axis=0).std()) < _ALIKE
+        size = _LEAST_PARTICLES
+        if pooled:
+            size = min(max(int(episodes / _GROUPS), size), most)
+        groups = min(most // size, math.ceil(episodes / size))
         policy = _soft_policy(values, column, self._recorder, simulator.reference)
         first = len(self._parts)
         found, left = list[tuple[FloatArray, ...]](), steps
         while left > 0 or sum(len(each) for each, *_ in found) < least:
-            if simulator.repeats >= _PARTICLES:
+            if self._by_particles:
                 together = simulator.begun_together(self._number, max(groups, 1), size)
                 self._number += 1
                 found.append(
@@ -358,10 +396,11 @@ class Fitting:
                 found.append((b * got - played.information, got, np.zeros(len(got))))
             left -= len(self._parts[-1].action)
         totals, returns, variances = map(np.concatenate, zip(*found, strict=True))
-        starts = np.concatenate([part.starts for part in self._parts[first:]])
-        # The logarithm of an unbiased estimate is too low by half its relative variance.
-        shortfall = 0.5 * float(variances.mean())
-        return _Second(b, totals, returns, shortfall, values.start(starts)[:, column])
+        # Starts differ by chance, by about as much as their fitted values.
+        own = values.start(np.concatenate([part.starts for part in self._parts[first:]]))
+        totals = totals - own[..., column].mean(axis=0).reshape(len(totals), -1)[:, 0]
+        fitted = every.mean(axis=1)
+        return _Second(b, totals + fitted.mean(), returns, float(variances.mean()), fitted, pooled)
 
     def _combined(self, fit: _Fit, agent: FloatArray, last: Sequence[_Second]) -> dict[str, Any]:
         """Combine the agent's return with both estimates of the soft value of the start."""
@@ -369,16 +408,20 @@ class Fitting:
 
         collected = float(agent.mean())
         agent_error = float(agent.std(ddof=1)) / math.sqrt(len(agent))
-        checks, rationalities, estimates = [*fit.checks, *last], fit.rationality * _NEAR, []
+        checks, estimates = [*fit.checks, *last], []
+        rationalities = fit.rationality * np.geomspace(0.25, 2.0, 61)
         most = self._ceiling(_ERRORS)
+        level = 0.5 * (1.0 + self._level)
+        quantile = float(student.ppf(level, len(agent) - 1))
         for second in last:
-            count = min(len(agent), len(second.values))
-            quantile = float(student.ppf(0.5 * (1 + self._level), count - 1))
-            other = float(second.values.std(ddof=1)) / math.sqrt(len(second.values))
-            half = quantile * math.hypot(second.rationality * agent_error, other)
+            # The sum of errors of means of few and of many numbers (Welch 1947).
+            freedom = np.array([len(agent), len(second.values)]) - 1.0
+            squares = np.array([second.rationality * agent_error, second.error]) ** 2 + 1e-30
+            freedom = squares.sum() ** 2 / (squares**2 / freedom).sum()
+            half = float(student.ppf(level, freedom)) * math.sqrt(squares.sum())
             value = second.rationality * collected - second.corrected
             # An estimate above what others allow is wrong by at least the difference.
-            allowed = float(_bound(checks, collected, np.array([second.rationality]))[0])
+            allowed = float(_bound(checks, collected, np.array([second.rationality]), _AGREE)[0])
             excess = max(value - min(allowed, most), 0.0)
             unknown = second.unknown + excess
             value -= excess
@@ -393,8 +436,14 @@ class Fitting:
                 f"the two estimates of the soft value of the start may differ by {nats(unknown)} "
                 f"nats, which the interval includes; a larger budget may help"
             )
-        bound = np.minimum(_bound(checks, collected, rationalities), most)
-        high = max(value, float((bound + quantile * agent_error * np.abs(rationalities)).max()))
+        found = min(last, key=lambda each: abs(each.rationality - b)).returns
+        if abs(np.mean(found) - fit.free.mean()) < _GAINED * abs(collected - fit.free.mean()):
+            notes.append(
+                "soft policies at this rationality gain no more than free choice: if they missed "
+                "rare episodes with a high return, the estimate is too large"
+            )
+        error = quantile * agent_error
+        high = max(value, float(_bound(checks, collected, rationalities, _ERRORS, error).max()))
         ceiling = self._ceiling(quantile)
         spread = [float(each.std()) / math.sqrt(len(each)) for each in (agent, fit.free)]
         if abs(agent.mean() - fit.free.mean()) <= quantile * math.hypot(*spread):
@@ -403,9 +452,9 @@ class Fitting:
             gained = [*agent, *[fit.best] * _UNSEEN]
             upper = float(np.mean(gained)) + math.copysign(quantile * spread[0], b)
             rationalities = np.array([each.rationality for each in checks])
-            low, high = 0.0, max(high, float(_bound(checks, upper, rationalities).max()))
+            low, high = 0.0, max(high, float(_bound(checks, upper, rationalities, _ERRORS).max()))
             notes.append("the return of the agent does not differ significantly from free choice")
-        method = _BY_PARTICLES if self._simulator.repeats >= _PARTICLES else _ROLLOUTS
+        method = _BY_PARTICLES if self._by_particles else _ROLLOUTS
         return {
             "value": min(max(value, 0.0), ceiling),
             "interval": (min(max(low, 0.0), ceiling), min(max(high, 0.0), ceiling)),
@@ -416,9 +465,24 @@ class Fitting:
         }
 
 
-def _bound(checks: Sequence[_Second], collected: float, b: FloatArray) -> FloatArray:
-    """Return upper bounds of MEG at rationalities [B] of an agent with a mean return."""
-    return np.asarray(b * collected - np.max([each.least(b, _ERRORS) for each in checks], axis=0))
+def _bound(
+    checks: Sequence[_Second], collected: float, b: FloatArray, quantile: float, error: float = 0.0
+) -> FloatArray:
+    """Return upper bounds of MEG at rationalities [B] of an agent with a mean return.
+
+    They include some standard errors of the checks, and `error` of the mean return.
+    """
+    least = np.full(len(b), -math.inf)
+    # A few returns may be alike by chance, so the spread of other checks is used as well.
+    few = [each for each in checks if len(each.values) < _FEW]
+    spreads = [each.returns.std(ddof=1) for each in few if len(each.values) > 1]
+    for each in checks:
+        means, errors = each.along(b)
+        if spreads and len(each.values) < _FEW:
+            least_error = np.median(spreads) / math.sqrt(len(each.values))
+            errors = np.maximum(errors, least_error * np.abs(b - each.rationality))
+        least = np.maximum(least, means - np.hypot(quantile * errors, error * np.abs(b)))
+    return np.asarray(b * collected - least)
 
 
 def _vertex(rationalities: FloatArray, meg: FloatArray, column: int) -> float:

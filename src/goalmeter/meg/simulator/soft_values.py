@@ -221,11 +221,22 @@ def _log_mean_exp(q: FloatArray) -> tuple[FloatArray, FloatArray]:
     return value[:, 0], q - value
 
 
+def _soft_value(own: FloatArray, other: FloatArray) -> FloatArray:
+    """Return log mean exp over axis 1 of Q, from two estimates of Q with independent errors.
+
+    The soft maximum of noisy Q is too large by half the variance of the errors over actions. The
+    value of the policy of the other estimate is too low by as much, so the mean is used.
+    """
+    largest, _ = _log_mean_exp(own)
+    _, log_ratio = _log_mean_exp(other)
+    share = np.exp(log_ratio) / log_ratio.shape[1]
+    return np.asarray(0.5 * (largest + (share * (own - log_ratio)).sum(axis=1)))
+
+
 class SoftValues:
     """Fitted soft action values for T decisions and B rationalities, with A actions of a state.
 
-    Half of the steps fit Q, and the other half the policy whose value it is. A soft maximum over
-    actions of one noisy estimate would be too large.
+    Each half of the steps has a regression of its own.
     """
 
     def __init__(
@@ -292,20 +303,17 @@ class SoftValues:
         return np.asarray(q.reshape(len(phi) // count, count, 2, -1).swapaxes(1, 2))
 
     def _value(self, q: AnyArray, half: IntArray, t: int) -> AnyArray:
-        """Return the value in Q of one half of the policy of the other one, [N, B]."""
-        rows = np.arange(len(q))
-        _, log_ratio = _log_mean_exp(q[rows, 1 - half])
-        share = np.exp(log_ratio) / self._actions.count
-        value = (share * (q[rows, half] - log_ratio)).sum(axis=1)
+        """Return the value by one half, [N, B]."""
+        value = _soft_value(*(q[np.arange(len(q)), each] for each in (half, 1 - half)))
         # No total payoff is outside those of equal payoffs until now or until the end.
         left = self.horizon - t
         low, high = left * self._ends.min(axis=0), left * self._ends.max(axis=0)
         return np.asarray(np.clip(value, np.minimum(low, 0.0), np.maximum(high, 0.0)))
 
     def start(self, seen: AnyArray) -> FloatArray:
-        """Return the mean soft value of starts by each half, [2, B]."""
+        """Return the soft values of starts [N, d] by each half, [2, N, B]."""
         q, half = self._halves(self._phi(seen), 0), np.zeros(len(seen), dtype=np.int64)
-        return np.stack([self._value(q, half + h, 0).mean(axis=0) for h in range(2)])
+        return np.stack([self._value(q, half + h, 0) for h in range(2)])
 
     def policy(
         self, seen: AnyArray, t: int, column: int, generator: np.random.Generator
