@@ -243,9 +243,9 @@ def test_groups_of_particles_with_one_start_are_pooled() -> None:
     weights = np.random.default_rng(0).lognormal(-0.5, 1.0, size=(4_000, 25))
     values, returns = np.log(weights), np.zeros(25)
     groups = [_Second(1.0, each, returns, 0.0, np.zeros(2), True) for each in values]
-    found = np.array([each.corrected for each in groups])
-    assert found.mean() == pytest.approx(0.0, abs=0.03)
-    assert np.mean([each.error for each in groups]) == pytest.approx(found.std(), rel=0.2)
+    estimates = np.array([each.corrected for each in groups])
+    assert estimates.mean() == pytest.approx(0.0, abs=0.03)
+    assert np.mean([each.error for each in groups]) == pytest.approx(estimates.std(), rel=0.2)
     assert values.mean() == pytest.approx(-0.5, abs=0.02)
     # Where the groups may have different starts, the difference to their mean is unknown.
     apart = [each._replace(pooled=False, variance=0.1) for each in groups]

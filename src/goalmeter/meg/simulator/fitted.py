@@ -26,6 +26,7 @@ from goalmeter.meg.simulator.soft_values import (
     RecordedSteps,
     Recorder,
     SoftValues,
+    log_mean_exp,
 )
 from goalmeter.report.numbers import nats
 
@@ -57,8 +58,8 @@ class _Second(NamedTuple):
         """
         change, count = np.subtract.outer(b, [self.rationality]), len(self.values)
         if self.pooled:  # the mean weight of all particles, and its derivative
-            value = _log_mean_exp(self.values)
-            share = np.exp(self.values - value)
+            value, log_share = log_mean_exp(self.values[None])
+            share = np.exp(log_share[0])
             slope = float((share * self.returns).mean())
             means = value + change[:, 0] * slope
             each = share * (1.0 + change * (self.returns - slope))
@@ -93,14 +94,10 @@ class _Second(NamedTuple):
             # The mean weight is unbiased, so that it is rarely much too large.
             return -0.5 * off
         # The logarithms of mean weights differ by start, or they are too low by chance.
-        spread = _log_mean_exp(self.values) - float(self.values.mean()) if self.variance else 0.0
+        largest = float(log_mean_exp(self.values[None])[0][0])
+        spread = largest - float(self.values.mean()) if self.variance else 0.0
         # Both estimators lack what was not learnt, so their difference is too small.
         return 2.0 * abs(off) + max(2.0 * self.shortfall, spread)
-
-
-def _log_mean_exp(values: FloatArray) -> float:
-    top = float(values.max())
-    return top + math.log(np.exp(values - top).mean())
 
 
 def _played_particles(
@@ -397,8 +394,9 @@ class Fitting:
             left -= len(self._parts[-1].action)
         totals, returns, variances = map(np.concatenate, zip(*found, strict=True))
         # Starts differ by chance, by about as much as their fitted values.
-        own = values.start(np.concatenate([part.starts for part in self._parts[first:]]))
-        totals = totals - own[..., column].mean(axis=0).reshape(len(totals), -1)[:, 0]
+        played_starts = np.concatenate([part.starts for part in self._parts[first:]])
+        start_values = values.start(played_starts)[..., column].mean(axis=0)
+        totals = totals - start_values.reshape(len(totals), -1)[:, 0]
         fitted = every.mean(axis=1)
         return _Second(b, totals + fitted.mean(), returns, float(variances.mean()), fitted, pooled)
 
@@ -436,8 +434,9 @@ class Fitting:
                 f"the two estimates of the soft value of the start may differ by {nats(unknown)} "
                 f"nats, which the interval includes; a larger budget may help"
             )
-        found = min(last, key=lambda each: abs(each.rationality - b)).returns
-        if abs(np.mean(found) - fit.free.mean()) < _GAINED * abs(collected - fit.free.mean()):
+        soft_returns = min(last, key=lambda each: abs(each.rationality - b)).returns
+        gain = collected - fit.free.mean()
+        if abs(soft_returns.mean() - fit.free.mean()) < _GAINED * abs(gain):
             notes.append(
                 "soft policies at this rationality gain no more than free choice: if they missed "
                 "rare episodes with a high return, the estimate is too large"
@@ -446,7 +445,7 @@ class Fitting:
         high = max(value, float(_bound(checks, collected, rationalities, _ERRORS, error).max()))
         ceiling = self._ceiling(quantile)
         spread = [float(each.std()) / math.sqrt(len(each)) for each in (agent, fit.free)]
-        if abs(agent.mean() - fit.free.mean()) <= quantile * math.hypot(*spread):
+        if abs(gain) <= quantile * math.hypot(*spread):
             # Any rationality may be the best one. Three more episodes could have the best return
             # (rule of three).
             gained = [*agent, *[fit.best] * _UNSEEN]

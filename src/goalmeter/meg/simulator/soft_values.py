@@ -214,7 +214,7 @@ _STEADY = 0.05  # nats by which all values together may differ from a steady cha
 _DEEPEST = 8.0  # nats below the value of a state from which its actions are not distinguished
 
 
-def _log_mean_exp(q: FloatArray) -> tuple[FloatArray, FloatArray]:
+def log_mean_exp(q: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return log mean exp over axis 1, and the log probabilities relative to free choice."""
     top = q.max(axis=1, keepdims=True)
     value = top + np.log(np.exp(q - top).mean(axis=1, keepdims=True))
@@ -227,8 +227,8 @@ def _soft_value(own: FloatArray, other: FloatArray) -> FloatArray:
     The soft maximum of noisy Q is too large by half the variance of the errors over actions. The
     value of the policy of the other estimate is too low by as much, so the mean is used.
     """
-    largest, _ = _log_mean_exp(own)
-    _, log_ratio = _log_mean_exp(other)
+    largest, _ = log_mean_exp(own)
+    _, log_ratio = log_mean_exp(other)
     share = np.exp(log_ratio) / log_ratio.shape[1]
     return np.asarray(0.5 * (largest + (share * (own - log_ratio)).sum(axis=1)))
 
@@ -322,7 +322,7 @@ class SoftValues:
         candidates = self._actions.candidates(len(seen), generator)
         phi = self.features(self._actions.inputs(seen, candidates))
         q = self._halves(phi, t)[..., column].astype(np.float64)
-        return *_log_mean_exp(q.mean(axis=1)), candidates
+        return *log_mean_exp(q.mean(axis=1)), candidates
 
     def map(self, steps: RecordedSteps) -> FloatArray:
         """Return the map of inputs that some of the values suggest; see `learnt_map`."""
