@@ -45,7 +45,8 @@ def interval(
 ) -> Ends:
     one_start, none = bool((data[0].starts > 0).sum() == 1), np.zeros(len(returns), dtype=np.int64)
     steps = np.zeros((HORIZON * len(returns), 2), dtype=np.int64)
-    walks = Episodes(returns, none + HORIZON, none + np.nan, none, steps)
+    answers = np.zeros((len(steps), 0))
+    walks = Episodes(returns, none + HORIZON, none + np.nan, none, steps, answers)
     return guaranteed_interval(data, walks, policy, 0, UNIT, one_start=one_start, error=1.0 - level)
 
 

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter._types import FloatArray, IntArray
 from goalmeter.agents.environment_agents import Actor
-from goalmeter.meg.simulator.counts import AgentRecord, CountTable, Models, variances
+from goalmeter.meg.simulator.counts import (
+    AgentRecord,
+    CountTable,
+    Models,
+    variances,
+)
 from goalmeter.meg.simulator.guarantee import parts_of
 from goalmeter.meg.simulator.protocol import (
     END,
@@ -35,6 +41,7 @@ TRIED, _FEWEST = 2, 8
 # the final draws those that all random pairs get alike; what is left for states that are met last;
 # and episodes of free choice that check the names of states that a caller gave.
 _EPISODES, _EXPANSION, _PILOT, _EVEN, _RESERVE, _CHECKS = 0.04, 0.5, 0.2, 0.5, 0.02, 0.05
+_ANSWERS = 0.25  # share of the agent's first episodes if only they show its answers
 # Where states cannot be restored: number of rounds, share of free choice in each decision, and
 # multiples of the best rationality at which soft-optimal policies are played.
 _ROUNDS, _FREE, _MULTIPLES = 8, 0.1, (1.0, 0.3, 3.0)
@@ -133,22 +140,18 @@ class Collection:
 
     def agent(self) -> AgentRecord:
         """Return what is known of the agent."""
-        shape, played = (self.simulator.n_states, self.simulator.n_actions), self.episodes
-        known = AgentRecord(returns=played.returns, began=played.starts)
         policy = self.simulator.policy(self.actor, self.horizon)
-        if policy is not None:
-            return replace(known, policy=policy)
-        if self.actor.timed or not self.simulator.acts_by_state(self.actor):
-            return known
-        taken = np.zeros(shape)
-        np.add.at(taken, tuple(played.visits.T), 1.0)
-        return replace(known, actions=taken)
+        if policy is None:
+            return estimated_agent(self.table, self.episodes)
+        return AgentRecord(policy)
 
     # --- Restored states --------------------------------------------------------------------------
     def _from_states(self) -> None:
         self._play(_EPISODES * self.budget - self._spent)
         if self._hardly_recur:
             return
+        if self.simulator.policy(self.actor, self.horizon) is None:
+            self._play(_ANSWERS * self.budget - self._spent)
         for start in np.unique(self.episodes.starts).tolist():
             self._meet(start, 0)
         pilot, final = self.draws
@@ -294,3 +297,97 @@ class Collection:
         weights *= _MULTIPLES[turn % len(_MULTIPLES)]
         policies = models.soft_policies((models.payoff * weights).sum(axis=1))[1][..., 0]
         return self.simulator.agent_by_state((1 - _FREE) * policies + _FREE / table.n_actions)
+
+
+# --- Agents that are known by their answers -------------------------------------------------------
+_NOBODY, _SEVERAL = -1, -2  # visitors of a state at a time, besides the number of an episode
+_ALIKE = 1e-5  # tolerance of equal answers
+
+
+def estimated_agent(table: CountTable, episodes: Episodes) -> AgentRecord:
+    """Return the record of an agent of which only its answers in episodes are known.
+
+    Its return is that of the policy with the mean answer in each state at each time, which visits
+    states as often as an agent with a memory does. Corrections compare each answer with those of
+    other episodes, since these lack what only one of many episodes visits.
+
+    Source: docs/notes/mathematics.md, "Agents that are known by their answers".
+    """
+    decided, state, horizon = episodes.decisions, episodes.visits[:, 0], table.horizon
+    first = np.cumsum(decided) - decided
+    time = np.arange(len(state)) - np.repeat(first, decided)
+    policy, apart, varies = _mean_answers(table, episodes, time)
+    models = Models(table, AgentRecord(policy))
+    # Expected visits of states that no episode visited, from the first decision on.
+    lacking, here = np.zeros((horizon, table.n_states)), models.starts
+    for t in range(horizon):
+        lacking[t] = here[:, 0] * (np.bincount(state, minlength=table.n_states) == 0)
+        here = models.move((policy[t] * here).reshape(-1, 1))
+    corrections = np.zeros((len(decided), table.paid.shape[2]))
+    squares = np.zeros(table.paid.shape[2])
+    values = zip(reversed(range(horizon)), models.agent_values(models.payoff), strict=True)
+    for t, (q, value) in values:
+        gain = np.where(models.tried[..., None], q - value[:-1, None], 0.0)[..., 0]
+        going = np.flatnonzero(decided > t)
+        now = first[going] + t
+        corrections[going] += np.einsum("na,nau->nu", apart[now], gain[state[now]])
+        squares += lacking[t] @ np.ptp(gain, axis=1) ** 2
+    return AgentRecord(policy, episodes.starts, corrections, varies, np.sqrt(squares))
+
+
+def _mean_answers(
+    table: CountTable, episodes: Episodes, time: IntArray
+) -> tuple[FloatArray, FloatArray, bool]:
+    """Return mean answers, each answer less those of other episodes, and whether answers vary.
+
+    Mean answers [H, S, A] of a state are interpolated between the times with a visit; in a state
+    without one they are free choice.
+    """
+    state, answers = episodes.visits[:, 0], episodes.answers.astype(np.float64)
+    shape, size = (table.horizon, table.n_states), table.horizon * table.n_states
+    place = time * table.n_states + state
+    episode = np.repeat(np.arange(len(episodes.decisions)), episodes.decisions)
+    count = np.bincount(place, minlength=size)
+    total = np.stack([np.bincount(place, each, size) for each in answers.T], axis=1)
+    mean = (total / np.maximum(count, 1)[:, None]).reshape(*shape, -1)
+    alone = np.flatnonzero(count[place] == 1)
+    visitor = np.where(count > 1, _SEVERAL, _NOBODY)
+    visitor[place[alone]] = episode[alone]
+    visitor = visitor.reshape(shape)
+    before = _visits(visitor, range(table.horizon))
+    after = _visits(visitor, reversed(range(table.horizon)))
+
+    def between(last: IntArray, following: IntArray, t: IntArray, s: IntArray) -> FloatArray:
+        neither = (last < 0) & (following < 0)
+        last = np.where(last < 0, following, last)
+        following = np.where(following < 0, last, following)
+        share = ((t - last) / np.maximum(following - last, 1))[..., None]
+        middle = (1.0 - share) * mean[last, s] + share * mean[following, s]
+        return np.where(neither[..., None], 1.0 / table.n_actions, middle)
+
+    t, s = np.indices(shape)
+    policy = np.where((visitor != _NOBODY)[..., None], mean, between(before[0], after[0], t, s))
+    others = (total[place] - answers) / np.maximum(count[place] - 1, 1)[:, None]
+    t, s = time[alone], state[alone]
+    last, following = (
+        np.where(visits[1, t, s] == episode[alone], visits[2, t, s], visits[0, t, s])
+        for visits in (before, after)
+    )
+    others[alone] = between(last, following, t, s)
+    apart = answers - others
+    return policy, apart, bool((np.abs(apart[count[place] > 1]) > _ALIKE).any())
+
+
+def _visits(visitor: IntArray, times: Iterable[int]) -> IntArray:
+    """Return the previous time with a visit in an order of times, [H, S], or -1.
+
+    The other rows of [3, H, S] are its visitor and the previous time with another visitor.
+    """
+    out = np.full((3, *visitor.shape), _NOBODY)
+    now = out[:, 0].copy()
+    for t in times:
+        out[:, t] = now
+        new, (last, who, other) = visitor[t], now
+        other = np.where(new != who, last, other)
+        now = np.where(new != _NOBODY, [np.full_like(last, t), new, other], now)
+    return out

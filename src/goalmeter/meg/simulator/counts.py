@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -44,12 +44,17 @@ class CountTable:
 
 @dataclass(frozen=True)
 class AgentRecord:
-    """What is known of an agent: its policy, its actions, or only its episodes' returns."""
+    """What is known of an agent: its policy, or an estimate with corrections by its N episodes."""
 
-    policy: FloatArray | None = None  # [T, S, A]
-    actions: FloatArray | None = None  # number of times it took each action, [S, A]
-    returns: FloatArray | None = None  # total payoff of each utility, [N, U]
-    began: IntArray | None = None  # state in which each of these episodes began, [N]
+    policy: FloatArray | None  # [T, S, A]; None if it is not needed
+    began: IntArray | None = None  # state in which each episode began, [N]
+    # Return of each utility that each episode has beyond that of the policy, [N, U]; None if the
+    # policy is known. Their means correct the policy's return.
+    corrections: FloatArray | None = None
+    varies: bool = False  # whether answers in the same state at the same time differed
+    # Standard deviation of the corrections in states that no episode visited, if answers there are
+    # as wrong as possible, [U].
+    missing: FloatArray | None = None
 
 
 # --- Models ---------------------------------------------------------------------------------------
@@ -69,7 +74,6 @@ class Influence(NamedTuple):
 
     outcomes: FloatArray  # of each outcome of each pair, [P, K]
     starts: FloatArray  # of each start, [S]
-    choices: FloatArray  # of each action of the agent, [S, A]
     visits: FloatArray  # expected visits of each state by the agent and by the soft plan, [S, 2]
 
 
@@ -80,7 +84,7 @@ _FARTHEST, _MOST_DAMPING, _MOST_STEPS = 1e6, 1e8, 200
 class Models:
     """The model of the observed frequencies, R = 1, or R = n models of resampled counts.
 
-    They have the outcomes of one table, and each has the agent's policy in it, or its returns.
+    They have the outcomes of one table, and each has the agent's policy in it.
     """
 
     def __init__(
@@ -102,26 +106,21 @@ class Models:
         outcomes = (table.counts / np.maximum(table.total, 1.0)[:, None]).T
         outcomes = np.repeat(outcomes[..., None], self.n, axis=2)
         outcomes[:, table.random] = shares(table.counts[table.random])
-        starts, self.policy, self._returns = shares(table.starts[None])[:, 0], None, None
+        starts, self.policy = shares(table.starts[None])[:, 0], None
+        self._corrections = np.zeros((table.paid.shape[2], 1))
         self.tried = (table.total > 0).reshape(self._shape)[..., None]
         self._left_out = np.log(np.maximum(self.tried.sum(axis=1), 1))
-        policy = None if agent.policy is None else agent.policy[..., None]
-        if policy is None and agent.actions is not None:
-            taken = agent.actions.sum(axis=1)[:, None, None] > 0
-            rates = shares(agent.actions).swapaxes(0, 1)
-            policy = np.where(taken, rates, 1.0 / table.n_actions)[None]
-        if policy is not None:
-            kept = policy * self.tried
+        if agent.policy is not None:
+            kept = agent.policy[..., None] * self.tried
             total = kept.sum(axis=2, keepdims=True)
             kept = np.divide(kept, total, out=np.zeros_like(kept), where=total > 0)
             self.policy = np.broadcast_to(kept, (*kept.shape[:3], self.n))  # [T, S, A, R]
-        elif agent.returns is not None:
-            weights = shares(np.ones((1, len(agent.returns))))[:, 0]
-            self._returns = agent.returns.T @ weights  # [U, R]
-            if agent.began is not None:
-                # The start of an episode and its return are resampled together.
-                starts = np.zeros_like(starts)
-                np.add.at(starts, agent.began, weights)
+        if agent.corrections is not None and agent.began is not None:
+            # The start of an episode and its correction are resampled together.
+            weights = shares(np.ones((1, len(agent.corrections))))[:, 0]
+            self._corrections = agent.corrections.T @ weights  # [U, R]
+            starts = np.zeros_like(starts)
+            np.add.at(starts, agent.began, weights)
         self.starts = np.broadcast_to(starts, (table.n_states, self.n))
         # Outcomes by their place k: pairs that have one, its next state, and its share.
         self._parts = []
@@ -173,8 +172,11 @@ class Models:
         value = np.einsum("sr,scr->cr", self.starts, values[:-1])
         return value[0], value[mean], value[rest:].reshape(n_payoffs, n_payoffs, n)
 
-    def agent_values(self, payoff: FloatArray) -> Iterator[FloatArray]:
-        """Yield the agent's expected payoffs from states, [S + 1, F, R], the last step first."""
+    def agent_values(self, payoff: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield the payoffs that the agent's policy expects, the last step first.
+
+        They are those of actions, [S, A, F, R], and of states, [S + 1, F, R].
+        """
         assert self.policy is not None, "the agent's policy is unknown"
         values = np.zeros((self.table.n_states + 1, *payoff.shape[1:]))
         for t in reversed(range(self.table.horizon)):
@@ -182,28 +184,33 @@ class Models:
             values = np.zeros_like(values)
             chosen = self.policy[min(t, len(self.policy) - 1)]
             values[:-1] = np.einsum("sar,safr->sfr", chosen, q)
-            yield values
+            yield q, values
 
     def collected(self, directions: FloatArray) -> FloatArray:
         """Return the agent's expected return of combinations [U, F] of utilities, [F, R]."""
-        if self._returns is not None:
-            return np.asarray(np.einsum("ur,uf->fr", self._returns, directions))
         payoff = np.einsum("pur,uf->pfr", self.payoff, directions)
-        *_, values = self.agent_values(payoff)
-        return np.asarray(np.einsum("sr,sfr->fr", self.starts, values[:-1]))
+        *_, (_, values) = self.agent_values(payoff)
+        computed = np.einsum("sr,sfr->fr", self.starts, values[:-1])
+        return np.asarray(computed + directions.T @ self._corrections)
 
     def maximise(
-        self, directions: FloatArray, near: FloatArray | None = None, tolerance: float = 1e-11
+        self,
+        directions: FloatArray,
+        near: FloatArray | None = None,
+        tolerance: float = 1e-11,
+        collected: FloatArray | None = None,
     ) -> Optimum:
         """Return MEG towards the best weights of combinations [U, F] of utilities.
 
         With one combination this is MEG towards it at its best rationality. `near` [F] are weights
-        to begin with; a search ends when a Newton step promises less than `tolerance` nats.
+        to begin with; a search ends when a Newton step promises less than `tolerance` nats. The
+        return may be that of another agent, `collected` [F, R].
         """
         payoff = np.einsum("pur,uf->pfr", self.payoff, directions)
         # Payoffs of similar size give similar weights.
         unit = 1.0 / np.maximum(np.abs(payoff).max(axis=(0, 2)), 1e-300)
-        payoff, collected = payoff * unit[:, None], self.collected(directions) * unit[:, None]
+        collected = (self.collected(directions) if collected is None else collected) * unit[:, None]
+        payoff = payoff * unit[:, None]
         rounding = 1e-13 * self.table.horizon
 
         def evaluate(weights: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -247,12 +254,6 @@ class Models:
             ends.append(sign * values[:-1][table.starts > 0].max())
         return np.array(ends)
 
-    def with_returns(self, returns: FloatArray) -> Models:
-        """Return the models of the same world with other mean returns of the agent, [U]."""
-        out = copy(self)
-        out._returns = np.repeat(returns[:, None], self.n, axis=1)
-        return out
-
     def soft_policies(self, paid: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return soft values [H + 1, S + 1, R] and policies [H, S, A, R] of payoffs [P, R]."""
         values = np.zeros((self.table.horizon + 1, self.table.n_states + 1, self.n))
@@ -274,24 +275,21 @@ class Models:
         payoff = np.einsum("pur,u->pr", self.payoff, weights)
         soft, plan = self.soft_policies(payoff)
         values = np.zeros_like(soft)
-        if self.policy is not None:
-            values[:-1] = [value[:, 0] for value in self.agent_values(payoff[:, None])][::-1]
-        outcomes, choices = np.zeros(after.shape), np.zeros(self._shape)
-        # Visits by the agent and by the soft plan; a return that is known needs no table.
-        here = np.repeat(self.starts, 2, axis=1) * [self.policy is not None, True]
+        values[:-1] = [value[:, 0] for _, value in self.agent_values(payoff[:, None])][::-1]
+        outcomes, policy = np.zeros(after.shape), self.policy
+        assert policy is not None, "the agent's policy is unknown"
+        here = np.repeat(self.starts, 2, axis=1)  # visits by the agent and by the soft plan
         visits = np.zeros_like(here)
         for t in range(self.table.horizon):
             visits += here
-            rows = plan[t] if self.policy is None else self.policy[min(t, len(self.policy) - 1)]
+            rows = policy[min(t, len(policy) - 1)]
             flow = (np.concatenate([rows, plan[t]], axis=2) * here[:, None]).reshape(-1, 2)
-            q = (self.expect(values[t + 1]) + payoff).reshape(self._shape)
-            choices += here[:, :1] * q
             outcomes += flow[:, :1] * (pays + values[t + 1, after, 0])
             outcomes -= flow[:, 1:] * (pays + soft[t + 1, after, 0])
-            here = self._move(flow)
-        return Influence(outcomes, values[0, :-1, 0] - soft[0, :-1, 0], choices, visits)
+            here = self.move(flow)
+        return Influence(outcomes, values[0, :-1, 0] - soft[0, :-1, 0], visits)
 
-    def _move(self, flow: FloatArray) -> FloatArray:
+    def move(self, flow: FloatArray) -> FloatArray:
         """Return the expected number of arrivals in each state, [S, R], of a flow [P, R]."""
         out = np.zeros((self.table.n_states + 1, flow.shape[-1]))
         for rows, after, shares in self._parts:
@@ -303,17 +301,14 @@ def variances(models: Models, effect: Influence, weights: FloatArray) -> tuple[F
     """Return the variance of MEG per draw of each pair, [P], and per episode; weights [U]."""
     table, agent = models.table, models.agent
     pairs = np.where(table.certain, 0.0, _variance(table.counts, effect.outcomes))
-    if models.policy is None and agent.returns is not None:
-        began = np.zeros(1) if agent.began is None else effect.starts[agent.began]
+    if agent.corrections is None:
+        return pairs, float(_variance(table.starts[None], effect.starts[None])[0])
+    each = agent.corrections @ weights + effect.starts[agent.began]
+    if agent.varies:
         # With the extremes, rare returns that have not occurred have a variance as well.
-        returns = np.append(agent.returns @ weights + began, models.extremes(weights))
-        return pairs, float(np.var(returns))
-    episode = _variance(table.starts[None], effect.starts[None])[0]
-    if agent.policy is None and agent.actions is not None:
-        taken = np.maximum(agent.actions.sum(axis=1), 1.0)
-        error = (_variance(agent.actions, effect.choices) / taken).sum()
-        episode += table.starts.sum() * error
-    return pairs, float(episode)
+        mean = models.collected(weights[:, None])[0, 0]
+        each = np.append(each, each.mean() + models.extremes(weights) - mean)
+    return pairs, float(np.var(each))
 
 
 def _variance(counts: FloatArray, values: FloatArray) -> FloatArray:
@@ -331,6 +326,7 @@ RESAMPLES = 200
 MOST_UNTRIED = 0.01  # share of decisions in untried actions above which there is no interval
 MOST_UNPAID = 0.02  # share of resamples without any payoff from which on there is no interval
 _CHUNK = 2**23  # number of resampled shares that are held at once
+_ROUNDING = 1e-9  # size of corrections that rounding errors explain
 _RESOLUTION = 1e-4  # searches end when a Newton step promises fewer nats
 _UNSEEN = 3.0  # an outcome that did not occur in n draws has a probability below 3 / n (95%)
 
@@ -347,9 +343,7 @@ class CountEstimate:
     paid: BoolArray  # whether resampled counts have any payoff, [R]
     standard_error: float  # by the influence function
     untried: tuple[float, float]  # share of decisions of the agent and of the soft plan
-    unseen: float  # largest effect of an outcome that was seen only elsewhere, by the rule of three
-    # How much returns that the agent's episodes lack, by the same rule, move each end outwards.
-    beyond: tuple[float, float]
+    beyond: tuple[float, float]  # how much what was not sampled moves each end outwards
     steps_to_halve: float  # number of further steps that would halve the width
     ceiling: float  # largest MEG of any agent
 
@@ -379,7 +373,8 @@ class Bootstrap:
         resamples: int = RESAMPLES,
     ) -> None:
         self._base, self._length, self._seed = Models(table, agent), length, seed
-        known = agent.policy is not None and (table.starts > 0).sum() == 1
+        is_exact = agent.corrections is None or np.ptp(agent.corrections) < _ROUNDING
+        known = is_exact and (table.starts > 0).sum() == 1
         self._n = 0 if known and not table.random.size else resamples
 
     def measure(self, directions: FloatArray, level: float) -> CountEstimate:
@@ -398,8 +393,8 @@ class Bootstrap:
         if not self._n:
             resampled, paid = np.array([plain]), np.array([True])
         value, (low, high) = shifted(plain, resampled, level, paid)
-        rare = self._rare_returns(directions, weights, plain)
-        beyond = np.hypot([value - low, high - value], rare) - [value - low, high - value]
+        errors, rare = [value - low, high - value], self._rare_returns(directions, weights, plain)
+        beyond = np.hypot(np.hypot(errors, rare), self._unseen(weights)) - errors
         # A sampled return may exceed what the model can give, but no policy has more than this.
         ceiling = table.horizon * float(np.log(table.n_actions))
         ends = np.clip([low - beyond[0], high + beyond[1]], 0.0, ceiling).tolist()
@@ -419,7 +414,6 @@ class Bootstrap:
             paid,
             float(np.sqrt(error)),
             untried,
-            self._unseen(weights),
             (float(beyond[0]), float(beyond[1])),
             3.0 * float(steps),
             ceiling,
@@ -430,17 +424,25 @@ class Bootstrap:
     ) -> tuple[float, float]:
         """Return how far returns that the agent's episodes may lack move MEG, down and up.
 
-        By the rule of three their mean is then closer to an extreme. A known policy lacks none.
+        By the rule of three their mean is then closer to an extreme. An agent that always gave the
+        same answer in a state at a time may give others in states that no episode visited. A known
+        policy lacks none.
         """
         base, agent = self._base, self._base.agent
-        if base.policy is not None or agent.returns is None:
+        if agent.corrections is None or agent.missing is None:
             return 0.0, 0.0
         along = weights if weights.any() else directions.sum(axis=1)
-        mean = agent.returns.mean(axis=0)
-        share = _UNSEEN / (len(agent.returns) + _UNSEEN) / (along @ along)
+        mean = base.collected(np.eye(len(along)))
+        count = len(agent.corrections)
+        apart = np.array([-1, 1]) * (np.abs(along) @ agent.missing) / math.sqrt(count)
+        if agent.varies:
+            apart = _UNSEEN / (count + _UNSEEN) * (base.extremes(along) - along @ mean)
         lower, higher = (
-            base.with_returns(mean + share * (end - mean @ along) * along).maximise(directions)
-            for end in base.extremes(along)
+            base.maximise(
+                directions,
+                collected=directions.T @ (mean + end / (along @ along) * along[:, None]),
+            )
+            for end in apart.tolist()
         )
         low, high = float(lower.value[0]), float(higher.value[0])
         # If the lower return asks for the opposite goal, one between has no goal.
@@ -449,11 +451,11 @@ class Bootstrap:
 
     def _untried(self, effect: Influence) -> tuple[float, float]:
         """Return the share of decisions in untried actions of the agent and of the soft plan."""
-        free = ~self._base.tried[..., 0]
-        policy = self._base.agent.policy
-        rows = np.zeros(free.shape) if policy is None else policy.mean(axis=0)
-        lost = np.stack([(rows * free).sum(axis=1), free.mean(axis=1)], axis=1) * effect.visits
-        shares = lost.sum(axis=0) / np.maximum(effect.visits.sum(axis=0), 1e-300)
+        free, policy = ~self._base.tried[..., 0], self._base.agent.policy
+        assert policy is not None, "the agent's policy is unknown"
+        untried = np.stack([(policy.mean(axis=0) * free).sum(axis=1), free.mean(axis=1)], axis=1)
+        shares = (untried * effect.visits).sum(axis=0)
+        shares /= np.maximum(effect.visits.sum(axis=0), 1e-300)
         return float(shares[0]), float(shares[1])
 
     def _unseen(self, weights: FloatArray) -> float:

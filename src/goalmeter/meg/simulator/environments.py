@@ -144,12 +144,13 @@ class RunningEpisode:
     state: int
     total: list[float]
     visits: list[tuple[int, int]] = field(default_factory=list)
+    answers: list[FloatArray | None] = field(default_factory=list)  # distributions, if known
     information: float = 0.0
     ended: bool = False
 
     def copied(self) -> RunningEpisode:
         """Return a copy in the same state."""
-        return replace(self, env=copied(self.env), visits=[*self.visits])
+        return replace(self, env=copied(self.env), visits=[*self.visits], answers=[*self.answers])
 
 
 class GymnasiumSimulator:
@@ -237,13 +238,20 @@ class GymnasiumSimulator:
                 break
         for each in episodes:
             self.utilities.check_total(each.total)
-        visits = [visit for each in episodes for visit in each.visits]
+        visits = np.array([visit for each in episodes for visit in each.visits], dtype=np.int64)
+        visits = visits.reshape(-1, 2)
+        rows = np.zeros((len(visits), self.n_actions if self.names_states else 0))
+        if self.names_states:
+            given = [row for each in episodes for row in each.answers]
+            for i, (row, taken) in enumerate(zip(given, visits[:, 1], strict=True)):
+                rows[i] = np.arange(self.n_actions) == taken if row is None else row
         return Episodes(
             returns=np.array([each.total for each in episodes]),
             decisions=np.array([len(each.visits) for each in episodes]),
             information=np.array([each.information for each in episodes]),
             starts=np.array([each.visits[0][0] for each in episodes]),
-            visits=np.array(visits, dtype=np.int64).reshape(-1, 2),
+            visits=visits,
+            answers=rows,
         )
 
     def _environments(self, most: int) -> list[Any]:
@@ -312,6 +320,7 @@ class GymnasiumSimulator:
         episode.total = [a + b for a, b in zip(episode.total, paid, strict=True)]
         episode.information += decision.information
         episode.visits.append((episode.state, decision.number))
+        episode.answers.append(decision.row)
         if self.names_states:
             self.walked[episode.state * self.n_actions + decision.number][outcome] += 1
         episode.observation, episode.state, episode.ended = observation, after, after == END
@@ -409,7 +418,9 @@ class GymnasiumSimulator:
         out = []
         if self._differ or self._states.observations_differ:
             what = "answers of the agent" if self._differ else "observations"
-            out.append(f"the same state had different {what}, so returns come only from episodes")
+            out.append(
+                f"the same state had different {what}, so only its answers in episodes are used"
+            )
         elif self._policy is not None and not actor.is_function:
             out.append(
                 f"the return of {actor.name} was computed from its answers, assuming that equal "

@@ -286,12 +286,21 @@ class _Problem:
 class _Plans:
     """Soft policies in the estimate of the first half."""
 
-    def __init__(self, table: CountTable, agent: AgentRecord, which: int, largest: float) -> None:
+    def __init__(
+        self,
+        table: CountTable,
+        policy: FloatArray | None,
+        collected: float,  # mean return of the agent, which is computed if the policy is known
+        which: int,
+        largest: float,
+    ) -> None:
         self._largest = largest
         self._direction = np.eye(table.paid.shape[2])[:, [which]]
-        self._models = Models(table, agent)
+        self._models = Models(table, AgentRecord(policy))
         self._payoff = self._models.payoff[:, which]
-        self._collected = self._models.collected(self._direction)
+        self._collected = collected
+        if policy is not None:
+            self._collected = float(self._models.collected(self._direction)[0, 0])
 
     def policy(self, b: float) -> FloatArray:
         """Return the soft policy at rationality b, [H, S, A]."""
@@ -299,8 +308,8 @@ class _Plans:
 
     def rationality(self, slope: float) -> float:
         """Return the rationality at which MEG has a slope."""
-        models = self._models.with_returns((self._collected - slope)[0] * self._direction[:, 0])
-        best = models.maximise(self._direction, tolerance=0.0)
+        collected = np.full((1, 1), self._collected - slope)
+        best = self._models.maximise(self._direction, tolerance=0.0, collected=collected)
         return float(np.clip(best.weights[0, 0], -self._largest, self._largest))
 
 
@@ -360,8 +369,8 @@ def guaranteed_interval(
         for new, part in ((False, np.resize(chosen, max(len(fresh), 1))), (True, fresh))
     )
     is_sampled = real.world.heads.size > 0
-    agent = AgentRecord(policy=policy, returns=parts[0].returns)
-    plans = _Plans(first, agent, which, _REACH / real.scale if is_sampled else math.inf)
+    largest = _REACH / real.scale if is_sampled else math.inf
+    plans = _Plans(first, policy, float(chosen.mean()), which, largest)
     best = plans.rationality(0.0)
     rationalities = best * _FACTORS[: None if best and is_sampled else 1]
     b = max(rationalities, key=lambda b: predicted.evidence(b, _LOWER * error))

@@ -57,7 +57,7 @@ from goalmeter.meg.simulator.utilities import (
     fitted_utilities,
     utilities_by_name,
 )
-from goalmeter.report.numbers import nats, percent
+from goalmeter.report.numbers import percent
 from goalmeter.tabular.mdp import TabularMDP
 
 # --- Public function -----------------------------------------------------------------------------
@@ -306,8 +306,9 @@ class _SimulatorMeasurement:
             halves, error = collection.tables(), (1.0 - self.level) / len(self.names)
             options: dict[str, Any] = {"one_start": simulator.one_start, "error": error}
             ranges = self._ranges(*np.transpose(simulator.utilities.extremes))
+            policy = None if agent.corrections is not None else agent.policy
             ends = [
-                guaranteed_interval(halves, episodes, agent.policy, i, known, **options)
+                guaranteed_interval(halves, episodes, policy, i, known, **options)
                 for i, known in enumerate(ranges)
             ]
             self.guaranteed = dict(zip(self.names, zip(ends, ranges, strict=True), strict=True))
@@ -330,13 +331,8 @@ class _SimulatorMeasurement:
             )
         if interval and max(estimate.beyond) > 0.1 * (interval[1] - interval[0]):
             notes.append(
-                "the interval includes a rare return that the agent's episodes may lack (rule of "
-                "three); more steps make it narrower"
-            )
-        if interval and estimate.unseen > (interval[1] - interval[0]) / 2 > 0:
-            notes.append(
-                f"an outcome that was never sampled could change MEG by up to "
-                f"{nats(estimate.unseen)} nats (rule of three), more than the interval includes"
+                "the interval includes the effects of outcomes, returns or states that were not "
+                "sampled but may exist; more steps make it narrower"
             )
         weights = dict(zip(self.names, estimate.weights.tolist(), strict=True))
         return {

@@ -232,6 +232,9 @@ class Episodes(NamedTuple):
     starts: IntArray  # state in which each began, [N]; `UNKNOWN` if states have no names
     # State and action of every decision in order, [steps, 2]; action -1 if actions are continuous.
     visits: IntArray
+    # Distribution over actions of every decision, or 1 for the chosen one if it is unknown,
+    # [steps, A]; [steps, 0] where it is not needed.
+    answers: AnyArray
 
     @property
     def steps(self) -> int:
@@ -245,8 +248,8 @@ class Episodes(NamedTuple):
 
     def subset(self, mask: BoolArray) -> Episodes:
         """Return the episodes of a mask, [N]."""
-        visits = self.visits[np.repeat(mask, self.decisions)]
-        return Episodes._make([*(each[mask] for each in self[:4]), visits])
+        steps = np.repeat(mask, self.decisions)
+        return Episodes._make([*(each[mask] for each in self[:4]), *(x[steps] for x in self[4:])])
 
 
 def episodes_until(
@@ -313,10 +316,6 @@ class TabularSimulator:
         for name, *ends in zip(named, low, high, strict=True):
             self.utilities.bounds.setdefault(name, Range(*ends))
 
-    def acts_by_state(self, actor: Actor) -> bool:
-        """Return whether an agent's decisions depend on the state alone: always."""
-        return True
-
     def policy(self, actor: Actor, horizon: int) -> FloatArray | None:
         """Return the agent's table, [T, S, A]."""
         return actor.table
@@ -339,7 +338,7 @@ class TabularSimulator:
         rng = np.random.default_rng(seeded(self._seed, EPISODES, number))
         starts = state = rng.choice(self.n_states, size=_CHUNK, p=self._initial)
         returns, information = np.zeros((_CHUNK, self._paid.shape[2])), np.zeros(_CHUNK)
-        path: list[IntArray] = []
+        path, rows = list[IntArray](), list[FloatArray]()
         for t in range(horizon):
             going = ~self._ends[state]
             if not going.any():
@@ -349,6 +348,7 @@ class TabularSimulator:
             place = _drawn(self._cumulative[state, action], rng)
             after = self._after[state, action, place]
             path.append(np.stack([going, state, action, after], axis=1))
+            rows.append(chosen)
             returns += going[:, None] * self._paid[state, action]
             information += going * (np.log(self.n_actions) + xlogy(chosen, chosen).sum(axis=1))
             state = after
@@ -359,7 +359,8 @@ class TabularSimulator:
         distinct, times = np.unique(done, axis=0, return_counts=True)
         for step, n in zip(distinct.tolist(), times.tolist(), strict=True):
             self.walked[step[0] * self.n_actions + step[1]][self._outcome(*step)] += n
-        return Episodes(returns, going.sum(axis=1), information, starts, done[:, :2])
+        answers = np.reshape(rows, (-1, _CHUNK, self.n_actions)).swapaxes(0, 1)[going == 1]
+        return Episodes(returns, going.sum(axis=1), information, starts, done[:, :2], answers)
 
     def draw(
         self, state: int, action: int, count: int, generator: np.random.Generator

@@ -1,0 +1,171 @@
+"""Agents that are known by their answers in episodes: their mean answers and corrections."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import numpy as np
+import pytest
+
+import goalmeter as gm
+from goalmeter._types import AnyArray, FloatArray
+from goalmeter.agents.environment_agents import table_actor
+from goalmeter.meg.simulator.collection import Collection, estimated_agent
+from goalmeter.meg.simulator.counts import AgentRecord, Bootstrap, CountTable, Models
+from goalmeter.meg.simulator.protocol import Episodes, TabularSimulator
+from goalmeter.tabular import soft_plan
+
+from .test_counts import ONE, exact_table
+
+
+def episodes_of(paths: list[list[tuple[int, int, list[float]]]]) -> Episodes:
+    """Episodes of (state, action, answer) from state 0, whose other fields do not matter."""
+    steps, none = [step for path in paths for step in path], np.zeros(len(paths), dtype=np.int64)
+    visits = np.array([step[:2] for step in steps])
+    answers = np.array([step[2] for step in steps])
+    lengths = np.array([len(path) for path in paths])
+    return Episodes(none[:, None] * 0.0, lengths, none, none, visits, answers)
+
+
+def test_an_agent_with_a_memory_by_hand() -> None:
+    # It tosses a coin and repeats the first action; action 1 pays 1 in each of two decisions.
+    pays = gm.TabularMDP(np.ones((1, 2, 1)), [[0.0, 1.0]], horizon=2)
+    first, left, right = [0.5, 0.5], [1.0, 0.0], [0.0, 1.0]
+    paths = [[(0, 0, first), (0, 0, left)], [(0, 1, first), (0, 1, right)]] * 2
+    table = exact_table(pays)
+    agent = estimated_agent(table, episodes_of(paths))
+    assert agent.policy == pytest.approx(np.full((2, 1, 2), 0.5))
+    assert agent.varies
+    # Other episodes answer left twice of three times to one that answers right: 2/3 * 1 more.
+    assert agent.corrections == pytest.approx(np.array([[-2.0], [2.0]] * 2) / 3)
+    assert Models(table, agent).collected(ONE) == pytest.approx(1.0)
+    # Mean answers that episodes repeat exactly need no correction, and do not vary.
+    plain = estimated_agent(table, episodes_of([[(0, a, first), (0, 0, left)] for a in (0, 1, 1)]))
+    assert not plain.varies and plain.corrections == pytest.approx(0.0)
+    assert Models(table, plain).collected(ONE) == pytest.approx(0.5)
+
+
+def literal(
+    table: CountTable, episodes: Episodes
+) -> tuple[dict[tuple[int, int], FloatArray], list[FloatArray]]:
+    """Mean answers of each time and state, and the mean of other episodes for each step."""
+    seen: list[tuple[int, int, int, FloatArray]] = []
+    steps = count()
+    for number, length in enumerate(episodes.decisions):
+        for t in range(length):
+            step = next(steps)
+            seen.append((number, t, int(episodes.visits[step, 0]), episodes.answers[step]))
+
+    def mean(t: int, s: int, without: int) -> FloatArray:
+        """Mean answer in a state at a time, or between the times before and after it."""
+        at = {
+            time: np.mean([x for _, u, r, x in seen if (u, r) == (time, s)], axis=0)
+            for number, time, state, _ in seen
+            if state == s and number != without
+        }
+        if t in at:
+            return np.mean([x for n, u, r, x in seen if (u, r) == (t, s) and n != without], axis=0)
+        before, after = [u for u in at if u < t], [u for u in at if u > t]
+        if not at:
+            return np.full(table.n_actions, 1.0 / table.n_actions)
+        if not before or not after:
+            return np.asarray(at[min(after) if after else max(before)])
+        low, high = max(before), min(after)
+        return np.asarray(((high - t) * at[low] + (t - low) * at[high]) / (high - low))
+
+    places = ((t, s) for t in range(table.horizon) for s in range(table.n_states))
+    policy = {place: mean(*place, without=-1) for place in places}
+    return policy, [mean(t, s, number) for number, t, s, _ in seen]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_mean_answers_against_a_literal_computation(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    world = gm.TabularMDP(
+        rng.dirichlet(np.ones(6), (6, 3)), rng.normal(size=(6, 3)), horizon=7, initial=0
+    )
+    paths = [
+        [(int(rng.integers(6)) if t else 0, int(rng.integers(3)), [*rng.dirichlet(np.ones(3))])
+         for t in range(rng.integers(1, 8))]
+        for _ in range(5)
+    ]  # fmt: skip
+    table, episodes = exact_table(world), episodes_of(paths)
+    agent = estimated_agent(table, episodes)
+    policy, others = literal(table, episodes)
+    assert agent.policy is not None and agent.corrections is not None
+    for (t, s), row in policy.items():
+        assert agent.policy[t, s] == pytest.approx(row)
+    # The correction of an episode is what its answers gain relative to those of others.
+    values = [
+        q[..., 0, 0]
+        for q, _ in Models(table, agent).agent_values(table.paid.mean(axis=1)[..., None])
+    ]
+    expected, step = np.zeros(len(paths)), count()
+    for number, path in enumerate(paths):
+        for t, (s, _, row) in enumerate(path):
+            expected[number] += (np.array(row) - others[next(step)]) @ values[::-1][t][s]
+    assert agent.corrections[:, 0] == pytest.approx(expected)
+
+
+def test_corrections_remove_the_bias_of_rarely_visited_states() -> None:
+    rng = np.random.default_rng(0)
+    after = rng.integers(0, 40, (40, 3, 2))
+    world = gm.TabularMDP((after, np.full(after.shape, 0.5)), rng.normal(size=40), horizon=8)
+    policy = np.asarray(soft_plan(world, 2.0).policy()[..., 0])
+    table, actor = exact_table(world), table_actor(policy, 40, 3, 8)
+    exact = Models(table, AgentRecord(policy)).collected(ONE)[0, 0]
+    plain, corrected = [], []
+    for seed in range(150):
+        played = TabularSimulator(world, seed=seed).play(actor, 8, 0).subset(np.arange(64) < 12)
+        agent = estimated_agent(table, played)
+        plain.append(Models(table, AgentRecord(agent.policy)).collected(ONE)[0, 0])
+        corrected.append(Models(table, agent).collected(ONE)[0, 0])
+    errors, error = np.mean([plain, corrected], axis=1) - exact, np.std(corrected) / np.sqrt(150)
+    assert abs(errors[1]) < 4 * error < -errors[0]
+
+
+def only_actions(simulator: TabularSimulator, n_actions: int) -> None:
+    """Hide the distributions of agents."""
+    played, rows = simulator.play, np.eye(n_actions)
+
+    def play(*args: AnyArray) -> Episodes:
+        episodes = played(*args)
+        return episodes._replace(answers=rows[episodes.visits[:, 1]])
+
+    simulator.play = play  # type: ignore[method-assign,assignment]
+
+
+@pytest.mark.parametrize("actions", [False, True], ids=["answers", "actions"])
+def test_an_agent_that_is_rarely_paid_is_covered(actions: bool) -> None:
+    # The soft agent reaches the goal of the larger lake in about 1% of the episodes.
+    table = gm.TabularMDP.from_gymnasium("FrozenLake-v1", horizon=60, map_name="8x8")
+    policy = soft_plan(table, 40.0).policy()[..., 0]
+    exact, covered, widths = gm.meg.known_utility(table, policy).value, 0, []
+    for seed in range(10):
+        simulator = TabularSimulator(table, seed=seed)
+        simulator.policy = lambda actor, horizon: None  # type: ignore[method-assign]
+        if actions:
+            only_actions(simulator, table.n_actions)
+        actor = table_actor(policy, table.n_states, table.n_actions, 60)
+        collection = Collection(simulator, actor, 60, 60_000, seed).run()
+        bootstrap = Bootstrap(collection.table, collection.agent(), seed, collection.length)
+        interval = bootstrap.measure(ONE, 0.95).interval
+        assert interval is not None
+        covered += interval[0] <= exact <= interval[1]
+        widths.append(interval[1] - interval[0])
+    assert covered >= 8
+    # The mean return of as many episodes, 1% of which are paid, has a standard error of a third.
+    assert actions or np.mean(widths) < 0.5 * exact
+
+
+def test_states_that_no_episode_visited_are_part_of_the_interval() -> None:
+    # A slip of 1% leads to a state in which the agent of 60 episodes was never seen.
+    world = gm.TabularMDP(
+        [[[0.0, 0.99, 0.01]] * 2, [[0.0, 1.0, 0.0]] * 2, [[0.0, 0.0, 1.0]] * 2],
+        [[0.0, 0.0], [0.0, 1.0], [0.0, 5.0]],
+        horizon=2,
+    )
+    row = [0.1, 0.9]
+    agent = estimated_agent(exact_table(world), episodes_of([[(0, 1, row), (1, 1, row)]] * 60))
+    # It is visited with a probability of 1%, and its actions differ by 5.
+    assert agent.missing == pytest.approx(np.sqrt(0.01 * 25.0))
