@@ -36,8 +36,8 @@ def test_an_agent_with_a_memory_by_hand() -> None:
     agent = estimated_agent(table, episodes_of(paths))
     assert agent.policy == pytest.approx(np.full((2, 1, 2), 0.5))
     assert agent.varies
-    # Other episodes answer left twice of three times to one that answers right: 2/3 * 1 more.
-    assert agent.corrections == pytest.approx(np.array([[-2.0], [2.0]] * 2) / 3)
+    # Others expect 1/2 + 2/3, and its own answer is 2/3 less, where the mean of all expects 1.
+    assert agent.corrections == pytest.approx(np.array([[-0.5], [0.5]] * 2))
     assert Models(table, agent).collected(ONE) == pytest.approx(1.0)
     # Mean answers that episodes repeat exactly need no correction, and do not vary.
     plain = estimated_agent(table, episodes_of([[(0, a, first), (0, 0, left)] for a in (0, 1, 1)]))
@@ -45,66 +45,61 @@ def test_an_agent_with_a_memory_by_hand() -> None:
     assert Models(table, plain).collected(ONE) == pytest.approx(0.5)
 
 
-def literal(
-    table: CountTable, episodes: Episodes
-) -> tuple[dict[tuple[int, int], FloatArray], list[FloatArray]]:
-    """Mean answers of each time and state, and the mean of other episodes for each step."""
-    seen: list[tuple[int, int, int, FloatArray]] = []
+def literal(table: CountTable, episodes: Episodes, without: int) -> FloatArray:
+    """Mean answers in each state at each time of all episodes but one, [H, S, A]."""
+    seen: dict[tuple[int, int], list[FloatArray]] = {}
     steps = count()
     for number, length in enumerate(episodes.decisions):
         for t in range(length):
             step = next(steps)
-            seen.append((number, t, int(episodes.visits[step, 0]), episodes.answers[step]))
+            if number != without:
+                place = t, int(episodes.visits[step, 0])
+                seen.setdefault(place, []).append(episodes.answers[step])
 
-    def mean(t: int, s: int, without: int) -> FloatArray:
-        """Mean answer in a state at a time, or between the times before and after it."""
-        at = {
-            time: np.mean([x for _, u, r, x in seen if (u, r) == (time, s)], axis=0)
-            for number, time, state, _ in seen
-            if state == s and number != without
-        }
-        if t in at:
-            return np.mean([x for n, u, r, x in seen if (u, r) == (t, s) and n != without], axis=0)
-        before, after = [u for u in at if u < t], [u for u in at if u > t]
-        if not at:
+    def mean(t: int, s: int) -> AnyArray:
+        times = [time for time, state in seen if state == s]
+        before, after = [u for u in times if u <= t], [u for u in times if u >= t]
+        if not times:
             return np.full(table.n_actions, 1.0 / table.n_actions)
-        if not before or not after:
-            return np.asarray(at[min(after) if after else max(before)])
-        low, high = max(before), min(after)
-        return np.asarray(((high - t) * at[low] + (t - low) * at[high]) / (high - low))
+        low, high = max(before or [min(times)]), min(after or [max(times)])
+        ends = [np.mean(seen[u, s], axis=0) for u in (low, high)]
+        share = (t - low) / (high - low) if low < t < high else 0.0
+        return np.asarray((1.0 - share) * ends[0] + share * ends[1])
 
-    places = ((t, s) for t in range(table.horizon) for s in range(table.n_states))
-    policy = {place: mean(*place, without=-1) for place in places}
-    return policy, [mean(t, s, number) for number, t, s, _ in seen]
+    rows = [[mean(t, s) for s in range(table.n_states)] for t in range(table.horizon)]
+    return np.array(rows)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_mean_answers_against_a_literal_computation(seed: int) -> None:
+def test_mean_answers_and_corrections_against_a_literal_computation(seed: int) -> None:
     rng = np.random.default_rng(seed)
     world = gm.TabularMDP(
         rng.dirichlet(np.ones(6), (6, 3)), rng.normal(size=(6, 3)), horizon=7, initial=0
     )
     paths = [
-        [(int(rng.integers(6)) if t else 0, int(rng.integers(3)), [*rng.dirichlet(np.ones(3))])
-         for t in range(rng.integers(1, 8))]
+        [
+            (int(rng.integers(6)) if t else 0, int(rng.integers(3)), [*rng.dirichlet(np.ones(3))])
+            for t in range(rng.integers(1, 8))
+        ]
         for _ in range(5)
-    ]  # fmt: skip
+    ]
     table, episodes = exact_table(world), episodes_of(paths)
     agent = estimated_agent(table, episodes)
-    policy, others = literal(table, episodes)
-    assert agent.policy is not None and agent.corrections is not None
-    for (t, s), row in policy.items():
-        assert agent.policy[t, s] == pytest.approx(row)
-    # The correction of an episode is what its answers gain relative to those of others.
-    values = [
-        q[..., 0, 0]
-        for q, _ in Models(table, agent).agent_values(table.paid.mean(axis=1)[..., None])
-    ]
-    expected, step = np.zeros(len(paths)), count()
+    assert agent.corrections is not None
+    assert agent.policy == pytest.approx(literal(table, episodes, without=-1))
+    # By the answers of other episodes, and what each own answer gains over these.
+    payoff = np.asarray(world.reward)
+    everyone = Models(table, AgentRecord(agent.policy)).collected(ONE)[0, 0]
     for number, path in enumerate(paths):
-        for t, (s, _, row) in enumerate(path):
-            expected[number] += (np.array(row) - others[next(step)]) @ values[::-1][t][s]
-    assert agent.corrections[:, 0] == pytest.approx(expected)
+        others = literal(table, episodes, without=number)
+        expected = Models(table, AgentRecord(others)).collected(ONE)[0, 0] - everyone
+        value, gains = np.zeros(6), 0.0
+        for t in reversed(range(7)):
+            q = payoff + np.einsum("pk,pk->p", table.counts, value[table.after]).reshape(6, 3)
+            value = (others[t] * q).sum(axis=1)
+            if t < len(path):
+                gains += (np.array(path[t][2]) - others[t, path[t][0]]) @ q[path[t][0]]
+        assert agent.corrections[number, 0] == pytest.approx(expected + gains)
 
 
 def test_corrections_remove_the_bias_of_rarely_visited_states() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -300,94 +300,80 @@ class Collection:
 
 
 # --- Agents that are known by their answers -------------------------------------------------------
-_NOBODY, _SEVERAL = -1, -2  # visitors of a state at a time, besides the number of an episode
-_ALIKE = 1e-5  # tolerance of equal answers
+_PARTS = 10  # number of parts of the episodes, each of which corrects the answers of the others
+_ALIKE = 1e-9  # tolerance of equal answers
 
 
 def estimated_agent(table: CountTable, episodes: Episodes) -> AgentRecord:
     """Return the record of an agent of which only its answers in episodes are known.
 
     Its return is that of the policy with the mean answer in each state at each time, which visits
-    states as often as an agent with a memory does. Corrections compare each answer with those of
-    other episodes, since these lack what only one of many episodes visits.
+    states as often as an agent with a memory does. Corrections add what each answer gains over the
+    mean answers of other parts of the episodes, so that the mean is unbiased.
 
     Source: docs/notes/mathematics.md, "Agents that are known by their answers".
     """
-    decided, state, horizon = episodes.decisions, episodes.visits[:, 0], table.horizon
-    first = np.cumsum(decided) - decided
-    time = np.arange(len(state)) - np.repeat(first, decided)
-    policy, apart, varies = _mean_answers(table, episodes, time)
+    decided, state, starts = episodes.decisions, episodes.visits[:, 0], episodes.starts
+    answers, first = episodes.answers, np.cumsum(decided) - decided
+    episode = np.repeat(np.arange(len(decided)), decided)
+    time = np.arange(len(state)) - first[episode]
+    policy = _mean_answers(table, time, state, answers)
     models = Models(table, AgentRecord(policy))
     # Expected visits of states that no episode visited, from the first decision on.
-    lacking, here = np.zeros((horizon, table.n_states)), models.starts
-    for t in range(horizon):
+    lacking, here = np.zeros(policy.shape[:2]), models.starts
+    for t in range(len(policy)):
         lacking[t] = here[:, 0] * (np.bincount(state, minlength=table.n_states) == 0)
         here = models.move((policy[t] * here).reshape(-1, 1))
-    corrections = np.zeros((len(decided), table.paid.shape[2]))
     squares = np.zeros(table.paid.shape[2])
-    values = zip(reversed(range(horizon)), models.agent_values(models.payoff), strict=True)
-    for t, (q, value) in values:
-        gain = np.where(models.tried[..., None], q - value[:-1, None], 0.0)[..., 0]
-        going = np.flatnonzero(decided > t)
-        now = first[going] + t
-        corrections[going] += np.einsum("na,nau->nu", apart[now], gain[state[now]])
+    for t, gain, value in _gains(models):  # noqa: B007
         squares += lacking[t] @ np.ptp(gain, axis=1) ** 2
-    return AgentRecord(policy, episodes.starts, corrections, varies, np.sqrt(squares))
+    corrections = -value[starts]
+    for part in range(_PARTS):
+        own = np.flatnonzero(np.arange(len(decided)) % _PARTS == part)
+        rest = episode % _PARTS != part
+        others = _mean_answers(table, time[rest], state[rest], answers[rest])
+        for t, gain, value in _gains(Models(table, AgentRecord(others))):  # noqa: B007
+            going = own[decided[own] > t]
+            now = first[going] + t
+            apart = answers[now] - others[t, state[now]]
+            corrections[going] += np.einsum("na,nau->nu", apart, gain[state[now]])
+        corrections[own] += value[starts[own]]
+    varies = bool((np.abs(answers - policy[time, state]) > _ALIKE).any())
+    return AgentRecord(policy, starts, corrections, varies, np.sqrt(squares))
+
+
+def _gains(models: Models) -> Iterator[tuple[int, FloatArray, FloatArray]]:
+    """Yield the last time first, what actions gain over the policy, [S, A, U], and values, [S, U].
+
+    Actions without draws gain nothing.
+    """
+    values = models.agent_values(models.payoff)
+    for t, (q, value) in zip(reversed(range(models.table.horizon)), values, strict=True):
+        gain = np.where(models.tried[..., None], q - value[:-1, None], 0.0)
+        yield t, gain[..., 0], value[:-1, :, 0]
 
 
 def _mean_answers(
-    table: CountTable, episodes: Episodes, time: IntArray
-) -> tuple[FloatArray, FloatArray, bool]:
-    """Return mean answers, each answer less those of other episodes, and whether answers vary.
+    table: CountTable, time: IntArray, state: IntArray, answers: FloatArray
+) -> FloatArray:
+    """Return the mean answers in each state at each time, [H, S, A].
 
-    Mean answers [H, S, A] of a state are interpolated between the times with a visit; in a state
-    without one they are free choice.
+    They are interpolated between times with a visit; in a state without one they are free choice.
     """
-    state, answers = episodes.visits[:, 0], episodes.answers.astype(np.float64)
-    shape, size = (table.horizon, table.n_states), table.horizon * table.n_states
-    place = time * table.n_states + state
-    episode = np.repeat(np.arange(len(episodes.decisions)), episodes.decisions)
+    shape = table.horizon, table.n_states
+    place, size = time * shape[1] + state, shape[0] * shape[1]
     count = np.bincount(place, minlength=size)
     total = np.stack([np.bincount(place, each, size) for each in answers.T], axis=1)
     mean = (total / np.maximum(count, 1)[:, None]).reshape(*shape, -1)
-    alone = np.flatnonzero(count[place] == 1)
-    visitor = np.where(count > 1, _SEVERAL, _NOBODY)
-    visitor[place[alone]] = episode[alone]
-    visitor = visitor.reshape(shape)
-    before = _visits(visitor, range(table.horizon))
-    after = _visits(visitor, reversed(range(table.horizon)))
-
-    def between(last: IntArray, following: IntArray, t: IntArray, s: IntArray) -> FloatArray:
-        neither = (last < 0) & (following < 0)
-        last = np.where(last < 0, following, last)
-        following = np.where(following < 0, last, following)
-        share = ((t - last) / np.maximum(following - last, 1))[..., None]
-        middle = (1.0 - share) * mean[last, s] + share * mean[following, s]
-        return np.where(neither[..., None], 1.0 / table.n_actions, middle)
-
-    t, s = np.indices(shape)
-    policy = np.where((visitor != _NOBODY)[..., None], mean, between(before[0], after[0], t, s))
-    others = (total[place] - answers) / np.maximum(count[place] - 1, 1)[:, None]
-    t, s = time[alone], state[alone]
+    # The last time with a visit and the next one; if there is one of them only, it is both.
+    times, seen = np.arange(shape[0])[:, None], count.reshape(shape) > 0
+    last = np.maximum.accumulate(np.where(seen, times, -1))
+    following = np.flip(np.minimum.accumulate(np.flip(np.where(seen, times, shape[0]), 0)), 0)
     last, following = (
-        np.where(visits[1, t, s] == episode[alone], visits[2, t, s], visits[0, t, s])
-        for visits in (before, after)
+        np.where(last < 0, following, last),
+        np.where(following == shape[0], last, following),
     )
-    others[alone] = between(last, following, t, s)
-    apart = answers - others
-    return policy, apart, bool((np.abs(apart[count[place] > 1]) > _ALIKE).any())
-
-
-def _visits(visitor: IntArray, times: Iterable[int]) -> IntArray:
-    """Return the previous time with a visit in an order of times, [H, S], or -1.
-
-    The other rows of [3, H, S] are its visitor and the previous time with another visitor.
-    """
-    out = np.full((3, *visitor.shape), _NOBODY)
-    now = out[:, 0].copy()
-    for t in times:
-        out[:, t] = now
-        new, (last, who, other) = visitor[t], now
-        other = np.where(new != who, last, other)
-        now = np.where(new != _NOBODY, [np.full_like(last, t), new, other], now)
-    return out
+    share = ((times - last) / np.maximum(following - last, 1))[..., None]
+    ends = [mean[each % shape[0], np.arange(shape[1])] for each in (last, following)]
+    between = (1.0 - share) * ends[0] + share * ends[1]
+    return np.where(seen.any(axis=0)[:, None], between, 1.0 / table.n_actions)
