@@ -6,6 +6,9 @@ interval lies entirely below or above it. `width`, `lower` (the lower end) and `
 corrected estimate) are means over the runs, as shares of the exact value. `none` counts runs
 without an interval: too many states for the budget, or too many decisions in untried actions.
 
+An agent is known by its policy, or in episodes only, `by answers` (its distributions) or `by
+actions`. Steps are drawn from restored states, or (`episodes`) counted in episodes only.
+
 Run i of row j has the seed 30,000,000 + 1000 j + i: the numbers are the same on every machine. The
 method was chosen with other seeds.
 """

@@ -10,7 +10,7 @@ again with a million steps.
 
 Rows marked `counted` are measured with `state="observation"`: the caller states that observations
 identify states, as they do in these worlds. Steps are then counted instead of fitted. As in the
-other rows, the agent acts by the hidden state and time, so its return is known from episodes only.
+other rows, the agent acts by the hidden state and time, so only its answers in episodes are known.
 """
 
 from __future__ import annotations

@@ -69,6 +69,8 @@ class Collection:
     stopped: str = "budget"
     complete: bool = False  # whether states are few enough to be counted
     _played: list[Episodes] = field(default_factory=list)  # by the agent
+    # The agent as it was estimated after a number of steps.
+    _record: tuple[int, AgentRecord] | None = None
     # Number of decisions before each state that was met, and states whose actions are untried.
     _depth: dict[int, int] = field(default_factory=lambda: {END: 0})
     _waiting: deque[int] = field(default_factory=deque)
@@ -141,9 +143,11 @@ class Collection:
     def agent(self) -> AgentRecord:
         """Return what is known of the agent."""
         policy = self.simulator.policy(self.actor, self.horizon)
-        if policy is None:
-            return estimated_agent(self.table, self.episodes)
-        return AgentRecord(policy)
+        if policy is not None:
+            return AgentRecord(policy)
+        if self._record is None or self._record[0] != self._spent:
+            self._record = self._spent, estimated_agent(self.table, self.episodes)
+        return self._record[1]
 
     # --- Restored states --------------------------------------------------------------------------
     def _from_states(self) -> None:
@@ -301,7 +305,7 @@ class Collection:
 
 # --- Agents that are known by their answers -------------------------------------------------------
 _PARTS = 10  # number of parts of the episodes, each of which corrects the answers of the others
-_ALIKE = 1e-9  # tolerance of equal answers
+_ALIKE = 1e-6  # tolerance of equal answers
 
 
 def estimated_agent(table: CountTable, episodes: Episodes) -> AgentRecord:
@@ -376,4 +380,5 @@ def _mean_answers(
     share = ((times - last) / np.maximum(following - last, 1))[..., None]
     ends = [mean[each % shape[0], np.arange(shape[1])] for each in (last, following)]
     between = (1.0 - share) * ends[0] + share * ends[1]
-    return np.where(seen.any(axis=0)[:, None], between, 1.0 / table.n_actions)
+    visited = np.bincount(state, minlength=shape[1])[:, None] > 0
+    return np.where(visited, between, 1.0 / table.n_actions)
