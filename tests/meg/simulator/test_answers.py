@@ -130,8 +130,9 @@ def only_actions(simulator: TabularSimulator, n_actions: int) -> None:
     simulator.play = play  # type: ignore[method-assign,assignment]
 
 
+@pytest.mark.parametrize("budget", [20_000, 60_000])
 @pytest.mark.parametrize("actions", [False, True], ids=["answers", "actions"])
-def test_an_agent_that_is_rarely_paid_is_covered(actions: bool) -> None:
+def test_an_agent_that_is_rarely_paid_is_covered(actions: bool, budget: int) -> None:
     # The soft agent reaches the goal of the larger lake in about 1% of the episodes.
     table = gm.TabularMDP.from_gymnasium("FrozenLake-v1", horizon=60, map_name="8x8")
     policy = soft_plan(table, 40.0).policy()[..., 0]
@@ -142,7 +143,7 @@ def test_an_agent_that_is_rarely_paid_is_covered(actions: bool) -> None:
         if actions:
             only_actions(simulator, table.n_actions)
         actor = table_actor(policy, table.n_states, table.n_actions, 60)
-        collection = Collection(simulator, actor, 60, 60_000, seed).run()
+        collection = Collection(simulator, actor, 60, budget, seed).run()
         bootstrap = Bootstrap(collection.table, collection.agent(), seed, collection.length)
         interval = bootstrap.measure(ONE, 0.95).interval
         assert interval is not None
@@ -150,7 +151,7 @@ def test_an_agent_that_is_rarely_paid_is_covered(actions: bool) -> None:
         widths.append(interval[1] - interval[0])
     assert covered >= 8
     # The mean return of as many episodes, 1% of which are paid, has a standard error of a third.
-    assert actions or np.mean(widths) < 0.5 * exact
+    assert actions or budget < 60_000 or np.mean(widths) < 0.5 * exact
 
 
 def test_states_that_no_episode_visited_are_part_of_the_interval() -> None:

@@ -13,12 +13,7 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray, IntArray
 from goalmeter.agents.environment_agents import Actor
-from goalmeter.meg.simulator.counts import (
-    AgentRecord,
-    CountTable,
-    Models,
-    variances,
-)
+from goalmeter.meg.simulator.counts import AgentRecord, CountTable, Models, variances
 from goalmeter.meg.simulator.guarantee import parts_of
 from goalmeter.meg.simulator.protocol import (
     END,
@@ -318,43 +313,41 @@ def estimated_agent(table: CountTable, episodes: Episodes) -> AgentRecord:
     Source: docs/notes/mathematics.md, "Agents that are known by their answers".
     """
     decided, state, starts = episodes.decisions, episodes.visits[:, 0], episodes.starts
-    answers, first = episodes.answers, np.cumsum(decided) - decided
     episode = np.repeat(np.arange(len(decided)), decided)
-    time = np.arange(len(state)) - first[episode]
+    time = np.arange(len(state)) - np.repeat(np.cumsum(decided) - decided, decided)
+    answers = episodes.answers
     policy = _mean_answers(table, time, state, answers)
     models = Models(table, AgentRecord(policy))
     # Expected visits of states that no episode visited, from the first decision on.
-    lacking, here = np.zeros(policy.shape[:2]), models.starts
-    for t in range(len(policy)):
-        lacking[t] = here[:, 0] * (np.bincount(state, minlength=table.n_states) == 0)
-        here = models.move((policy[t] * here).reshape(-1, 1))
-    squares = np.zeros(table.paid.shape[2])
-    for t, gain, value in _gains(models):  # noqa: B007
-        squares += lacking[t] @ np.ptp(gain, axis=1) ** 2
-    corrections = -value[starts]
+    visits, arrivals = np.zeros(policy.shape[:2]), models.starts
+    for t, rows in enumerate(policy):
+        visits[t] = arrivals[:, 0]
+        arrivals = models.move((rows * arrivals).reshape(-1, 1))
+    visits *= np.bincount(state, minlength=table.n_states) == 0
+    gains, values = _gains(models)
+    squares = np.einsum("ts,tsu->u", visits, np.ptp(gains, axis=2) ** 2)
+    corrections = -values[starts]
     for part in range(_PARTS):
-        own = np.flatnonzero(np.arange(len(decided)) % _PARTS == part)
-        rest = episode % _PARTS != part
-        others = _mean_answers(table, time[rest], state[rest], answers[rest])
-        for t, gain, value in _gains(Models(table, AgentRecord(others))):  # noqa: B007
-            going = own[decided[own] > t]
-            now = first[going] + t
-            apart = answers[now] - others[t, state[now]]
-            corrections[going] += np.einsum("na,nau->nu", apart, gain[state[now]])
-        corrections[own] += value[starts[own]]
+        members = episode % _PARTS == part
+        others = _mean_answers(table, time[~members], state[~members], answers[~members])
+        gains, values = _gains(Models(table, AgentRecord(others)))
+        place = time[members], state[members]
+        more = np.einsum("na,nau->nu", answers[members] - others[place], gains[place])
+        np.add.at(corrections, episode[members], more)
+        corrections[part::_PARTS] += values[starts[part::_PARTS]]
     varies = bool((np.abs(answers - policy[time, state]) > _ALIKE).any())
     return AgentRecord(policy, starts, corrections, varies, np.sqrt(squares))
 
 
-def _gains(models: Models) -> Iterator[tuple[int, FloatArray, FloatArray]]:
-    """Yield the last time first, what actions gain over the policy, [S, A, U], and values, [S, U].
+def _gains(models: Models) -> tuple[FloatArray, FloatArray]:
+    """Return what actions gain over the policy, [H, S, A, U], and the values of starts, [S, U].
 
     Actions without draws gain nothing.
     """
-    values = models.agent_values(models.payoff)
-    for t, (q, value) in zip(reversed(range(models.table.horizon)), values, strict=True):
-        gain = np.where(models.tried[..., None], q - value[:-1, None], 0.0)
-        yield t, gain[..., 0], value[:-1, :, 0]
+    gains = []
+    for q, values in models.agent_values(models.payoff):
+        gains.append(np.where(models.tried, (q - values[:-1, None])[..., 0], 0.0))
+    return np.array(gains[::-1]), values[:-1, :, 0]
 
 
 def _mean_answers(

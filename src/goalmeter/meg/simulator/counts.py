@@ -344,6 +344,8 @@ class CountEstimate:
     standard_error: float  # by the influence function
     untried: tuple[float, float]  # share of decisions of the agent and of the soft plan
     beyond: tuple[float, float]  # how much what was not sampled moves each end outwards
+    # How much only returns and states that the agent's episodes lack would move them.
+    lacking: tuple[float, float]
     steps_to_halve: float  # number of further steps that would halve the width
     ceiling: float  # largest MEG of any agent
 
@@ -352,8 +354,8 @@ class CountEstimate:
         difference = self.resampled - other.resampled
         both = self.paid & other.paid
         value, (low, high) = shifted(self.plain - other.plain, difference, level, both)
-        low -= self.beyond[0] + other.beyond[1]
-        high += self.beyond[1] + other.beyond[0]
+        low -= self.lacking[0] + other.lacking[1]
+        high += self.lacking[1] + other.lacking[0]
         return value, (max(low, -self.ceiling), min(high, self.ceiling))
 
 
@@ -394,7 +396,8 @@ class Bootstrap:
             resampled, paid = np.array([plain]), np.array([True])
         value, (low, high) = shifted(plain, resampled, level, paid)
         errors, rare = [value - low, high - value], self._rare_returns(directions, weights, plain)
-        beyond = np.hypot(np.hypot(errors, rare), self._unseen(weights)) - errors
+        known = np.hypot(errors, rare)
+        beyond, lacking = np.hypot(known, self._unseen(weights)) - errors, known - errors
         # A sampled return may exceed what the model can give, but no policy has more than this.
         ceiling = table.horizon * float(np.log(table.n_actions))
         ends = np.clip([low - beyond[0], high + beyond[1]], 0.0, ceiling).tolist()
@@ -415,6 +418,7 @@ class Bootstrap:
             float(np.sqrt(error)),
             untried,
             (float(beyond[0]), float(beyond[1])),
+            (float(lacking[0]), float(lacking[1])),
             3.0 * float(steps),
             ceiling,
         )

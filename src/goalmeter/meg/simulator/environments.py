@@ -242,9 +242,10 @@ class GymnasiumSimulator:
         visits = visits.reshape(-1, 2)
         rows = np.zeros((len(visits), self.n_actions if self.names_states else 0))
         if self.names_states:
-            given = [row for each in episodes for row in each.answers]
-            for i, (row, taken) in enumerate(zip(given, visits[:, 1], strict=True)):
-                rows[i] = np.arange(self.n_actions) == taken if row is None else row
+            certain = np.eye(self.n_actions)
+            distributions = [row for each in episodes for row in each.answers]
+            for i, (row, taken) in enumerate(zip(distributions, visits[:, 1], strict=True)):
+                rows[i] = certain[taken] if row is None else row
         return Episodes(
             returns=np.array([each.total for each in episodes]),
             decisions=np.array([len(each.visits) for each in episodes]),
