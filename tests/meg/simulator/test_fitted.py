@@ -12,7 +12,7 @@ from meg.simulator.worlds import Corridor, gymnasium, table
 
 from goalmeter._types import FloatArray
 from goalmeter.meg import from_simulator, known_utility
-from goalmeter.meg.simulator.fitted import _bound, _Second
+from goalmeter.meg.simulator.checks import Check, pooled_around, pooled_value, upper_bounds
 from goalmeter.meg.simulator.protocol import FreeChoice, reference_of
 from goalmeter.meg.simulator.soft_values import (
     ActionSet,
@@ -123,6 +123,8 @@ def test_equal_seeds_give_equal_numbers() -> None:
     assert first.estimated and first.interval == again.interval
     other = from_simulator(env, lambda seen: right, seed=1, **options)
     assert other.interval != first.interval
+    # Each decision moves right with probability 0.7, which no utility of 0 explains.
+    assert first.interval[1] > 0.5
 
 
 def test_without_an_estimate_a_note_says_why() -> None:
@@ -227,63 +229,110 @@ def test_episodes_at_one_rationality_bound_the_soft_value_at_all() -> None:
     # One decision between payoffs of 0 and 1: W(b) = log((1 + exp(b)) / 2), with the slope p(b).
     b = np.linspace(-3.0, 5.0, 17)
     p, soft = 1.0 / (1.0 + np.exp(-1.0)), math.log((1.0 + math.e) / 2.0)
-    second = _Second(1.0, np.full(4, soft), np.full(4, p), 0.0, np.full(2, soft), False)
+    check = Check(1.0, np.full((4, 1), soft), np.full((4, 1), p), 0.0, np.full(2, soft), False)
     exact = np.log((1.0 + np.exp(b)) / 2.0)
-    for pooled in (False, True):
-        bound, errors = second._replace(pooled=pooled).along(b)
-        assert (bound <= exact + 1e-12).all() and bound[8] == pytest.approx(exact[8])
-        assert not np.allclose(bound, exact, atol=0.1) and not errors.any()
-    spread = second._replace(values=soft + np.arange(4.0)).along(b)[1]
+    bound, errors = check.along(b)
+    assert (bound <= exact + 1e-12).all() and bound[8] == pytest.approx(exact[8])
+    assert not np.allclose(bound, exact, atol=0.1) and not errors.any()
+    spread = check._replace(weights=soft + np.arange(4.0)[:, None]).along(b)[1]
     np.testing.assert_allclose(spread, np.arange(4.0).std(ddof=1) / 2.0)
-    assert second._replace(values=np.array([soft])).along(b)[1].min() == math.inf
+    assert check._replace(weights=np.full((1, 1), soft)).along(b)[1].min() == math.inf
+    # Two particles that chose freely have weights exp(b R), which give W(b) at every b.
+    returns = np.tile([0.0, 1.0], (4, 1))
+    np.testing.assert_allclose(check._replace(weights=returns, returns=returns).along(b)[0], exact)
 
 
 def test_groups_of_particles_with_one_start_are_pooled() -> None:
     # The mean weights of groups estimate exp W without bias, so their mean does.
-    weights = np.random.default_rng(0).lognormal(-0.5, 1.0, size=(4_000, 25))
-    values, returns = np.log(weights), np.zeros(25)
-    groups = [_Second(1.0, each, returns, 0.0, np.zeros(2), True) for each in values]
+    weights = np.random.default_rng(0).lognormal(-0.5, 1.0, size=(4_000, 25, 1))
+    values, returns = np.log(weights), np.zeros((25, 1))
+    groups = [Check(1.0, each, returns, 0.0, np.zeros(2), True) for each in values]
     estimates = np.array([each.corrected for each in groups])
     assert estimates.mean() == pytest.approx(0.0, abs=0.03)
-    assert np.mean([each.error for each in groups]) == pytest.approx(estimates.std(), rel=0.2)
+    errors = [each.estimate[1] for each in groups]
+    assert np.mean(errors) == pytest.approx(estimates.std(), rel=0.2)
     assert values.mean() == pytest.approx(-0.5, abs=0.02)
     # Where the groups may have different starts, the difference to their mean is unknown.
     apart = [each._replace(pooled=False, variance=0.1) for each in groups]
     apart = [each._replace(fitted=np.full(2, each.corrected)) for each in apart]
     assert np.mean([each.corrected + each.unknown for each in apart]) == pytest.approx(0, abs=0.06)
     assert apart[0].unknown > 0.3
+    assert pooled_value(apart, np.ones(1))[0] == -math.inf
     # A group that missed everything does not matter, and one group is only as good as its weights.
-    failed = groups[0]._replace(values=np.append(values[0], -50.0), returns=np.zeros(26))
+    missed = np.append(values[0], [[-50.0]], axis=0)
+    failed = groups[0]._replace(weights=missed, returns=np.zeros((26, 1)))
     assert failed.corrected == pytest.approx(groups[0].corrected, abs=0.06)
-    single = groups[0]._replace(values=values[0][:1], returns=np.zeros(1), variance=0.25)
-    assert single.error == pytest.approx(0.5) and single.shortfall == pytest.approx(0.125)
+    single = groups[0]._replace(weights=values[0][:1], returns=np.zeros((1, 1)), variance=0.25)
+    assert single.estimate[1] == pytest.approx(0.5) and single.shortfall == pytest.approx(0.125)
 
 
-def test_the_derivative_of_pooled_values() -> None:
-    # Groups at 1 give the values near 1 from their returns: log mean exp(value + (b - 1) return).
+def test_particles_of_near_rationalities_are_pooled() -> None:
+    # Each particle has the weight exp(w + (b - its rationality) return) at b, and is multiplied by
+    # 1 - |b / its rationality - 1| / 0.25. The groups have two and three particles.
     generator = np.random.default_rng(0)
-    values, returns = generator.normal(size=(2, 50))
-    second = _Second(1.0, values, returns, 0.0, np.zeros(2), True)
-    (here, near), errors = second.along(np.array([1.0, 1.0001]))
-    exact = np.log(np.exp(values + 0.0001 * returns).mean())
-    assert near - here == pytest.approx(exact - here, rel=0.02)
-    share = np.exp(values) / np.exp(values).mean()
-    assert errors[0] == pytest.approx(share.std(ddof=1) / math.sqrt(50))
+    groups = generator.normal(size=(2, 6, 2)), generator.normal(size=(2, 4, 3))
+    places = 1.0, 1.2
+    checks = [
+        Check(place, *each, 0.0, np.zeros(2), True)
+        for place, each in zip(places, groups, strict=True)
+    ]
+    for b in (0.85, 1.1, 1.3):
+        share, means, variances = np.zeros(2), np.zeros(2), np.zeros(2)
+        for i, (place, (logs, returns)) in enumerate(zip(places, groups, strict=True)):
+            share[i] = logs.size * max(1.0 - abs(b / place - 1.0) / 0.25, 0.0)
+            weights = np.exp(logs + (b - place) * returns).mean(axis=1)
+            means[i], variances[i] = weights.mean(), weights.var(ddof=1) / len(weights)
+        share /= share.sum()
+        mean = share @ means
+        within = share**2 @ variances / mean**2
+        between = share @ (means / mean - 1.0) ** 2 / max(1.0 / (share @ share) - 1.0, 1.0)
+        exact = np.log(mean), max(within, between) ** 0.5, 1.0 / (share**2 @ [1 / 6, 1 / 4])
+        np.testing.assert_allclose(np.stack(pooled_value(checks, np.array([b])))[:, 0], exact)
+    # Both checks bound the soft value anywhere, but they estimate it only where they are near.
+    far = np.array([0.5, 2.0])
+    value, errors, _ = pooled_value(checks, far)
+    assert (value == -math.inf).all() and (errors == math.inf).all()
+    assert np.isfinite(upper_bounds(checks, 1.0, np.array([0.5, 2.0, 400.0]), 3.0)).all()
+    assert not len(pooled_around(checks[0], checks, far)[0])
+
+
+def test_a_pool_finds_a_soft_value_that_jumps_between_two_rationalities() -> None:
+    # A return of 20 has the probability exp(-15) under free choice, all others are 0. The soft
+    # value is nearly 0 below b = 0.75 and nearly 20 b - 15 above it, where the agent's return is.
+    def soft(b: FloatArray) -> FloatArray:
+        return np.log1p(np.exp(20.0 * b - 15.0) - math.exp(-15.0))
+
+    def check(b: float) -> Check:
+        # Particles of a perfect twisted proposal: 1,000 in 4 groups, all with the same weight.
+        rewarded = np.exp(20.0 * b - 15.0 - soft(np.array([b])))
+        returns = np.where(np.arange(1_000) < 1_000 * rewarded, 20.0, 0.0)
+        returns = np.random.default_rng(0).permutation(returns).reshape(4, 250)
+        value = soft(np.array([b]))
+        return Check(b, np.full((4, 250), value[0]), returns, 0.0, np.tile(value, 2), True)
+
+    b = np.linspace(0.65, 0.85, 41)
+    checks = [check(0.64), check(0.86)]
+    meg = (10.0 * b - soft(b)).max()
+    found = upper_bounds(checks, 10.0, b, 3.0).max()
+    # Lines through both values, with the mean return of the particles as slope, bound it worse.
+    lines = [each.estimate[0] + (b - each.rationality) * each.returns.mean() for each in checks]
+    assert meg <= found < meg + 0.1 < (10.0 * b - np.max(lines, axis=0)).max() - 0.2
 
 
 def test_returns_that_are_alike_by_chance_do_not_make_a_bound_too_low() -> None:
     # Each start pays a normal amount, with mean 10 and deviation 3: W(b) = 10 b.
     generator = np.random.default_rng(0)
 
-    def check(b: float, starts: FloatArray) -> _Second:
-        return _Second(b, np.full(4, 10.0 * b), starts, 0.0, np.zeros(2), False)
+    def check(b: float, starts: FloatArray) -> Check:
+        weights = np.full((4, 1), 10.0 * b)
+        return Check(b, weights, starts[:, None], 0.0, np.zeros(2), False)
 
     checks = [check(0.1 * k, generator.normal(10.0, 3.0, size=4)) for k in range(1, 8)]
     lucky = check(0.4, np.full(4, 12.9))
     b = np.array([0.2, 0.4, 1.6])
     # An agent that gets 12 has MEG 2 b.
-    assert (_bound([*checks, lucky], 12.0, b, 3.0) >= 2.0 * b).all()
-    assert _bound([lucky], 12.0, b, 3.0)[2] < 0.0
+    assert (upper_bounds([*checks, lucky], 12.0, b, 3.0) >= 2.0 * b).all()
+    assert upper_bounds([lucky], 12.0, b, 3.0)[2] < 0.0
 
 
 def test_candidates_have_the_density_of_the_reference() -> None:

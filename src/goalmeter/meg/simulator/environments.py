@@ -129,7 +129,7 @@ def _generator_of(env: Any) -> Any:
 
 # --- Simulator ----------------------------------------------------------------------------------
 # Maximum number of episodes that are played together; and of those with equal starts.
-_TOGETHER, _PARTICLES = 32, 64
+_TOGETHER, _PARTICLES = 32, 256
 _ALIKE = 1e-6  # tolerance of the answers of an agent in one state
 
 

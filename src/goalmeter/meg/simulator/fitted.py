@@ -17,8 +17,8 @@ import numpy as np
 
 from goalmeter._types import FloatArray
 from goalmeter.agents.environment_agents import Actor, Distribution, actor_of_batch
-from goalmeter.agents.user_code import caller_guard
 from goalmeter.meg.simulator import protocol
+from goalmeter.meg.simulator.checks import Check, played_particles, pooled_around, upper_bounds
 from goalmeter.meg.simulator.protocol import ChosenAction, Episodes, Reference, episodes_until
 from goalmeter.meg.simulator.soft_values import (
     ActionSet,
@@ -26,161 +26,29 @@ from goalmeter.meg.simulator.soft_values import (
     RecordedSteps,
     Recorder,
     SoftValues,
-    log_mean_exp,
 )
 from goalmeter.report.numbers import nats
 
 if TYPE_CHECKING:
-    from goalmeter.meg.simulator.environments import GymnasiumSimulator, RunningEpisode
-
-# --- Second estimator -----------------------------------------------------------------------------
-# Number of particles from each start; number of groups that are preferred to larger ones.
-_LEAST_PARTICLES, _GROUPS = 8, 4
-_FEW = 32  # number of values whose spread is known well
-_ALIKE = 0.3  # most standard deviation of soft values of starts, in nats, that are alike
-_FIRST = 2**42  # number of the first episode, so that no seed is shared with other parts
-
-
-class _Second(NamedTuple):
-    """Estimates of the soft value by N fresh episodes or groups of particles."""
-
-    rationality: float
-    values: FloatArray  # in expectation at most the soft value, [N]
-    returns: FloatArray  # of the soft policy, [N]
-    variance: float  # mean relative variance of the mean weight of particles, 0 for episodes
-    fitted: FloatArray  # mean fitted value of starts by each half, [2]
-    pooled: bool  # whether groups of particles have the same soft value
-
-    def along(self, b: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return lower bounds of soft values at rationalities [B], and their standard errors.
-
-        The episodes bound the soft value at every rationality, since its slope is a return.
-        """
-        change, count = np.subtract.outer(b, [self.rationality]), len(self.values)
-        if self.pooled:  # the mean weight of all particles, and its derivative
-            value, log_share = log_mean_exp(self.values[None])
-            share = np.exp(log_share[0])
-            slope = float((share * self.returns).mean())
-            means = value + change[:, 0] * slope
-            each = share * (1.0 + change * (self.returns - slope))
-        else:
-            each = self.values + change * self.returns
-            means = each.mean(axis=1)
-        if count == 1 and not self.pooled:
-            return means, np.full(len(b), math.inf)
-        variance = each.var(axis=1, ddof=min(count - 1, 1))
-        return means, np.sqrt(np.maximum(variance, self.variance) / count)
-
-    @property
-    def error(self) -> float:
-        """Standard error of the estimate."""
-        return float(self.along(np.array([self.rationality]))[1][0])
-
-    @property
-    def shortfall(self) -> float:
-        """Amount by which the logarithm of a mean weight is too low: half its variance."""
-        return 0.5 * (self.error**2 if self.pooled else self.variance)
-
-    @property
-    def corrected(self) -> float:
-        """Estimate of the soft value."""
-        return float(self.along(np.array([self.rationality]))[0][0]) + self.shortfall
-
-    @property
-    def unknown(self) -> float:
-        """Amount by which the estimate may be wrong besides its statistical error."""
-        off = float(self.fitted.mean()) - self.corrected
-        if self.pooled and off < 0:
-            # The mean weight is unbiased, so that it is rarely much too large.
-            return -0.5 * off
-        # The logarithms of mean weights differ by start, or they are too low by chance.
-        largest = float(log_mean_exp(self.values[None])[0][0])
-        spread = largest - float(self.values.mean()) if self.variance else 0.0
-        # Both estimators lack what was not learnt, so their difference is too small.
-        return 2.0 * abs(off) + max(2.0 * self.shortfall, spread)
-
-
-def _played_particles(
-    simulator: GymnasiumSimulator,
-    episodes: list[RunningEpisode],
-    size: int,
-    values: SoftValues,
-    column: int,
-    which: int,
-    generator: np.random.Generator,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Play groups of particles, in copies of a deterministic environment, by a soft policy.
-
-    Return the logarithm of the mean weight of each group, the weighted mean return, and the
-    relative variance of the mean weight.
-    """
-    assert simulator.recorder is not None
-    b, flattened = values.rationalities[column], simulator.recorder.flattened
-    nothing = np.zeros(flattened(episodes[0].observation).shape)
-    weight, before = np.zeros(len(episodes)), np.zeros(len(episodes))
-    total, variance = np.zeros((2, len(episodes) // size))
-    groups = np.arange(len(episodes)).reshape(-1, size)
-
-    def normalised(group: int) -> FloatArray:
-        """Add the mean weight of a group to its total; return its normalised weights."""
-        rows = groups[group]
-        top = weight[rows].max()
-        relative = np.exp(weight[rows] - top)
-        total[group] += top + math.log(relative.mean())
-        variance[group] += (relative / relative.mean()).var(ddof=1) / size
-        weight[rows] = 0.0
-        return np.asarray(relative / relative.sum())
-
-    for t in range(values.horizon):
-        ended = np.array([each.ended for each in episodes])
-        if ended.all():
-            break
-        seen = [nothing if each.ended else flattened(each.observation) for each in episodes]
-        value, log_ratio, actions = values.policy(np.stack(seen), t, column, generator)
-        value = np.where(ended, 0.0, value)
-        weight += value - before
-        # Resample the groups with uneven weights.
-        source = np.arange(len(episodes))
-        for group, rows in enumerate(groups):
-            relative = np.exp(weight[rows] - weight[rows].max())
-            if relative.sum() ** 2 >= (relative**2).sum() * size / 2:
-                continue
-            # Systematic resampling; particles that are chosen stay where they are.
-            points = (np.arange(size) + generator.random()) / size
-            chosen = np.minimum(np.searchsorted(np.cumsum(normalised(group)), points), size - 1)
-            counts = np.bincount(chosen, minlength=size)
-            lost = rows[counts == 0]
-            source[lost] = np.repeat(rows, np.maximum(counts - 1, 0))
-            for target in lost:
-                episodes[target] = episodes[source[target]].copied()
-        before, log_ratio, actions = value[source], log_ratio[source], actions[source]
-        noise = generator.gumbel(size=log_ratio.shape)
-        for i, k in enumerate((log_ratio + noise).argmax(axis=1).tolist()):
-            episode = episodes[i]
-            if not episode.ended:
-                paid = episode.total[which]
-                with caller_guard():
-                    decision = simulator.reference.decision(actions[i, k])
-                    simulator.step(episode, decision, values.horizon)
-                weight[i] += b * (episode.total[which] - paid) - log_ratio[i, k]
-    weight -= before
-    returns = np.array([each.total[which] for each in episodes])[groups]
-    shares = np.stack([normalised(group) for group in range(len(groups))])
-    return total, (shares * returns).sum(axis=1), variance
-
+    from goalmeter.meg.simulator.environments import GymnasiumSimulator
 
 # --- Estimate -------------------------------------------------------------------------------------
+# Number of particles from each start; number of groups that are preferred to larger ones.
+_LEAST_PARTICLES, _GROUPS = 8, 4
+_ALIKE = 0.3  # most standard deviation of soft values of starts, in nats, that are alike
+_FIRST = 2**42  # number of the first episode, so that no seed is shared with other parts
 # Shares of the budget: the agent's first episodes; free choice; refinement of the fit. The rest is
 # divided between the agent and the second estimator by their errors.
 _AGENT, _FREE, _REFINE = 0.1, 0.05, 0.45
 LEAST_EPISODES = 100  # number of episodes that the budget must allow
 _ROUNDS = 4  # number of refinements
 _LAST = 0.7, 0.3  # shares of the last two checks in what is left for them
-_MOST, _MOST_CONTINUOUS = 12_000, 4_000  # most steps of a regression
+_MOST = 12_000  # most steps of a regression
 # Largest rationality at first, in inverse returns; least ratio of neighbouring ones.
 _WIDEST, _FINEST = 200.0, 1.4
 # Standard errors of a bound by episodes, and of one that an estimate should not exceed.
 _ERRORS, _AGREE = 3.0, 1.5
+_MULTIPLES = np.geomspace(0.25, 8.0, 121)  # of the best rationality, at which bounds are computed
 _GAINED = 0.1  # least share of the agent's gain that shows that soft policies have learnt
 _UNSEEN = 3  # number of episodes that 95% intervals allow for events that did not occur
 _BY_AGENT = "agent"  # purpose of the agent's steps
@@ -197,7 +65,7 @@ class _Fit(NamedTuple):
     linear_map: FloatArray | None  # of inputs
     spread: float  # standard deviation of the last fresh episodes
     free: FloatArray  # returns of free choice
-    checks: list[_Second]  # all second estimates
+    checks: list[Check]  # all second estimates
     best: float  # largest return of any soft policy
 
 
@@ -256,13 +124,12 @@ class Fitting:
         left = self._budget - sum(self.steps.values())
         out = []
         for which, fit in enumerate(fits):
-            returns, b, last = agent.returns[:, which], fit.rationality, list[_Second]()
+            returns, b, last = agent.returns[:, which], fit.rationality, list[Check]()
             for share in _LAST:
                 values = self._fit(which, np.array([b]), fit.linear_map)
                 last.append(self._second(values, 0, which, share * left / count, _LEAST))
-                # Particles are more accurate at a smaller rationality, and their return there
-                # bounds the values at the larger one. Other episodes are repeated.
-                b *= 0.5 if self._by_particles else 1.0
+                if self._by_particles:
+                    b = _least_known([*fit.checks, *last], float(returns.mean()), b)
             out.append(self._combined(fit, returns, last))
         return out
 
@@ -291,7 +158,7 @@ class Fitting:
         scale = math.hypot(float(free.std()), gain) or 1.0
         rationalities = sign * np.geomspace(1.0, _WIDEST, 5) / scale
         linear_map: FloatArray | None = None
-        checks: list[_Second] = []
+        checks: list[Check] = []
         most = float((sign * np.concatenate([agent, free])).max())
         ratio = 4.0
         for number in range(_ROUNDS + 1):
@@ -308,7 +175,7 @@ class Fitting:
             smooth = [each.corrected if each.variance else each.fitted.mean() for each in seconds]
             collected = float(agent.mean())
             meg = rationalities * collected - np.array(smooth)
-            excess = np.maximum(meg - _bound(checks, collected, rationalities, _AGREE), 0.0)
+            excess = np.maximum(meg - upper_bounds(checks, collected, rationalities, _AGREE), 0.0)
             unknown = np.array([each.unknown for each in seconds]) + excess
             meg -= excess
             # MEG above the ceiling shows that the soft policies lack what the agent has found.
@@ -321,7 +188,7 @@ class Fitting:
             if 0 < column < len(rationalities) - 1:
                 ratio = max(ratio**0.6, _FINEST)
             rationalities = best * np.geomspace(1.0 / ratio, ratio, 3)
-        spread = float(seconds[column].values.std())
+        spread = float(seconds[column].values(rationalities[[column]]).std())
         return _Fit(best, linear_map, spread, free, checks, sign * most)
 
     def _ceiling(self, quantile: float) -> float:
@@ -345,7 +212,7 @@ class Fitting:
     def _fit(
         self, which: int, rationalities: FloatArray, linear_map: FloatArray | None
     ) -> SoftValues:
-        steps = self._sample(_MOST if self._simulator.n_actions else _MOST_CONTINUOUS)
+        steps = self._sample(_MOST)
         # The actions of first observations are of no importance.
         inputs = self._actions.inputs(steps.seen, steps.action)
         starts = self._actions.inputs(steps.starts, steps.action[: len(steps.starts)])
@@ -362,7 +229,7 @@ class Fitting:
 
     def _second(
         self, values: SoftValues, column: int, which: int, steps: float, least: int = 1
-    ) -> _Second:
+    ) -> Check:
         """Estimate the soft value of the start by fresh episodes or groups of particles."""
         simulator, b = self._simulator, values.rationalities[column]
         episodes, most = steps / self._horizon, simulator.repeats
@@ -381,7 +248,7 @@ class Fitting:
                 together = simulator.begun_together(self._number, max(groups, 1), size)
                 self._number += 1
                 found.append(
-                    _played_particles(
+                    played_particles(
                         simulator, together, size, values, column, which, self._generator
                     )
                 )
@@ -390,41 +257,49 @@ class Fitting:
             else:
                 played = self._play(policy, left, "soft policies")
                 got = played.returns[:, which]
-                found.append((b * got - played.information, got, np.zeros(len(got))))
+                value = b * got - played.information
+                found.append((value[:, None], got[:, None], np.zeros(len(got))))
             left -= len(self._parts[-1].action)
-        totals, returns, variances = map(np.concatenate, zip(*found, strict=True))
+        weights, returns, variances = map(np.concatenate, zip(*found, strict=True))
         # Starts differ by chance, by about as much as their fitted values.
         played_starts = np.concatenate([part.starts for part in self._parts[first:]])
         start_values = values.start(played_starts)[..., column].mean(axis=0)
-        totals = totals - start_values.reshape(len(totals), -1)[:, 0]
         fitted = every.mean(axis=1)
-        return _Second(b, totals + fitted.mean(), returns, float(variances.mean()), fitted, pooled)
+        weights = weights + fitted.mean() - start_values.reshape(len(weights), -1)[:, :1]
+        return Check(b, weights, returns, float(variances.mean()), fitted, pooled)
 
-    def _combined(self, fit: _Fit, agent: FloatArray, last: Sequence[_Second]) -> dict[str, Any]:
+    def _combined(self, fit: _Fit, agent: FloatArray, last: Sequence[Check]) -> dict[str, Any]:
         """Combine the agent's return with both estimates of the soft value of the start."""
         from scipy.stats import t as student
 
         collected = float(agent.mean())
         agent_error = float(agent.std(ddof=1)) / math.sqrt(len(agent))
         checks, estimates = [*fit.checks, *last], []
-        rationalities = fit.rationality * np.geomspace(0.25, 2.0, 61)
+        rationalities = fit.rationality * _MULTIPLES
         most = self._ceiling(_ERRORS)
         level = 0.5 * (1.0 + self._level)
         quantile = float(student.ppf(level, len(agent) - 1))
         for second in last:
+            b, soft, errors, count = pooled_around(second, checks, rationalities)
+            is_pooled = len(b) > 0
+            if not is_pooled:
+                own = second.rationality, second.corrected, second.estimate[1], len(second.weights)
+                b, soft, errors, count = np.array(own, dtype=np.float64)[:, None]
             # The sum of errors of means of few and of many numbers (Welch 1947).
-            freedom = np.array([len(agent), len(second.values)]) - 1.0
-            squares = np.array([second.rationality * agent_error, second.error]) ** 2 + 1e-30
-            freedom = squares.sum() ** 2 / (squares**2 / freedom).sum()
-            half = float(student.ppf(level, freedom)) * math.sqrt(squares.sum())
-            value = second.rationality * collected - second.corrected
-            # An estimate above what others allow is wrong by at least the difference.
-            allowed = float(_bound(checks, collected, np.array([second.rationality]), _AGREE)[0])
-            excess = max(value - min(allowed, most), 0.0)
-            unknown = second.unknown + excess
+            squares = np.array([(b * agent_error) ** 2, errors**2]) + 1e-30
+            freedom = [np.full(len(b), len(agent) - 1.0), np.maximum(count - 1.0, 1.0)]
+            freedom = squares.sum(axis=0) ** 2 / (squares**2 / freedom).sum(axis=0)
+            half = student.ppf(level, freedom) * np.sqrt(squares.sum(axis=0))
+            value = b * collected - soft
+            # An estimate above what others allow is wrong by at least the difference, unless it
+            # is the mean of all near ones.
+            allowed = np.minimum(upper_bounds(checks, collected, b, _AGREE), most)
+            excess = np.maximum(value - allowed, 0.0)
             value -= excess
-            estimates.append((value - half - unknown, value, half, unknown, second.rationality))
-        low, value, half, unknown, b = map(float, max(estimates))
+            unknown = second.unknown + (0.0 if is_pooled else 1.0) * excess
+            columns = np.array([value - half - unknown, value, half, unknown, b])
+            estimates.append(columns[:, columns[0].argmax()].tolist())
+        low, value, half, unknown, b = max(estimates)
         notes = [
             "an estimate without a guarantee, at the rationality that was reached: MEG is at least "
             "as large"
@@ -434,7 +309,7 @@ class Fitting:
                 f"the two estimates of the soft value of the start may differ by {nats(unknown)} "
                 f"nats, which the interval includes; a larger budget may help"
             )
-        soft_returns = min(last, key=lambda each: abs(each.rationality - b)).returns
+        soft_returns = min(last, key=lambda each: abs(each.rationality - b)).mean_returns
         gain = collected - fit.free.mean()
         if abs(soft_returns.mean() - fit.free.mean()) < _GAINED * abs(gain):
             notes.append(
@@ -442,17 +317,29 @@ class Fitting:
                 "rare episodes with a high return, the estimate is too large"
             )
         error = quantile * agent_error
-        high = max(value, float(_bound(checks, collected, rationalities, _ERRORS, error).max()))
+        high = max(
+            value, float(upper_bounds(checks, collected, rationalities, _ERRORS, error).max())
+        )
         ceiling = self._ceiling(quantile)
         spread = [float(each.std()) / math.sqrt(len(each)) for each in (agent, fit.free)]
-        if abs(gain) <= quantile * math.hypot(*spread):
+        least = quantile * math.hypot(*spread)
+        if gain * math.copysign(1.0, b) <= least:
             # Any rationality may be the best one. Three more episodes could have the best return
             # (rule of three).
-            gained = [*agent, *[fit.best] * _UNSEEN]
-            upper = float(np.mean(gained)) + math.copysign(quantile * spread[0], b)
-            rationalities = np.array([each.rationality for each in checks])
-            low, high = 0.0, max(high, float(_bound(checks, upper, rationalities, _ERRORS).max()))
+            gained, sign = [*agent, *[fit.best] * _UNSEEN], 1.0
             notes.append("the return of the agent does not differ significantly from free choice")
+            if gain * math.copysign(1.0, b) < -least:
+                gained, sign = [*agent], -1.0
+                notes[-1] = (
+                    "the agent's last episodes show a preference that is opposite to that of its "
+                    "first ones, for which MEG was not estimated; a larger budget may help"
+                )
+            upper = float(np.mean(gained)) + math.copysign(quantile * spread[0], sign * b)
+            rationalities = sign * np.array([each.rationality for each in checks])
+            low, high = (
+                0.0,
+                max(high, float(upper_bounds(checks, upper, rationalities, _ERRORS).max())),
+            )
         method = _BY_PARTICLES if self._by_particles else _ROLLOUTS
         return {
             "value": min(max(value, 0.0), ceiling),
@@ -464,24 +351,14 @@ class Fitting:
         }
 
 
-def _bound(
-    checks: Sequence[_Second], collected: float, b: FloatArray, quantile: float, error: float = 0.0
-) -> FloatArray:
-    """Return upper bounds of MEG at rationalities [B] of an agent with a mean return.
+def _least_known(checks: Sequence[Check], collected: float, best: float) -> float:
+    """Return the rationality up to the double of the best one where MEG is bounded worst.
 
-    They include some standard errors of the checks, and `error` of the mean return.
+    Without a maximum it is half the best one, where particles are more accurate.
     """
-    least = np.full(len(b), -math.inf)
-    # A few returns may be alike by chance, so the spread of other checks is used as well.
-    few = [each for each in checks if len(each.values) < _FEW]
-    spreads = [each.returns.std(ddof=1) for each in few if len(each.values) > 1]
-    for each in checks:
-        means, errors = each.along(b)
-        if spreads and len(each.values) < _FEW:
-            least_error = np.median(spreads) / math.sqrt(len(each.values))
-            errors = np.maximum(errors, least_error * np.abs(b - each.rationality))
-        least = np.maximum(least, means - np.hypot(quantile * errors, error * np.abs(b)))
-    return np.asarray(b * collected - least)
+    b = best * _MULTIPLES[_MULTIPLES <= 2.0]
+    place = int(np.argmax(upper_bounds(checks, collected, b, _ERRORS)))
+    return float(b[place]) if 0 < place < len(b) - 1 else 0.5 * best
 
 
 def _vertex(rationalities: FloatArray, meg: FloatArray, column: int) -> float:
