@@ -12,7 +12,7 @@ from meg.simulator.worlds import Corridor, gymnasium, table
 
 from goalmeter._types import FloatArray
 from goalmeter.meg import from_simulator, known_utility
-from goalmeter.meg.simulator.checks import Check, pooled_around, pooled_value, upper_bounds
+from goalmeter.meg.simulator.checks import Check, pooled_value, upper_bounds
 from goalmeter.meg.simulator.protocol import FreeChoice, reference_of
 from goalmeter.meg.simulator.soft_values import (
     ActionSet,
@@ -293,7 +293,6 @@ def test_particles_of_near_rationalities_are_pooled() -> None:
     value, errors, _ = pooled_value(checks, far)
     assert (value == -math.inf).all() and (errors == math.inf).all()
     assert np.isfinite(upper_bounds(checks, 1.0, np.array([0.5, 2.0, 400.0]), 3.0)).all()
-    assert not len(pooled_around(checks[0], checks, far)[0])
 
 
 def test_a_pool_finds_a_soft_value_that_jumps_between_two_rationalities() -> None:

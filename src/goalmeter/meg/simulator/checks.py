@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 # --- Estimates ------------------------------------------------------------------------------------
 _FEW = 32  # number of values whose spread is known well
 _NEAR = 0.25  # relative difference of rationalities from which on particles are not pooled
-_AROUND = 0.1  # relative difference at which pooled particles replace a check's own estimate
 _TWO = 0.97725  # share of a normal distribution below two standard deviations
-_ROUGH = 0.3  # standard error of a mean weight from which on its logarithm is not normal
+ROUGH = 0.3  # standard error of a mean weight from which on its logarithm is not normal
 
 
 class Check(NamedTuple):
@@ -125,20 +124,6 @@ def pooled_value(
     return mean, error, 1.0 / np.maximum(groups, 1e-9)
 
 
-def pooled_around(
-    check: Check, checks: Sequence[Check], rationalities: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return estimates of soft values by all pooled particles, near the rationality of a check.
-
-    Return those of the rationalities that are close to it and where the error is small, [B] (B may
-    be 0), and the soft values, their standard errors and effective numbers of groups there.
-    """
-    b = rationalities[np.abs(rationalities / check.rationality - 1.0) < _AROUND]
-    found = np.stack([b, *pooled_value(checks, b)])
-    b, value, error, count = found[:, found[2] < _ROUGH]
-    return b, value + 0.5 * error**2, error, count
-
-
 def upper_bounds(
     checks: Sequence[Check], collected: float, b: FloatArray, quantile: float, error: float = 0.0
 ) -> FloatArray:
@@ -154,7 +139,7 @@ def upper_bounds(
 
     means, errors, count = pooled_value(checks, b)
     # The pool is one estimate, so that it needs a smaller quantile than the best of many.
-    errors = np.where(errors < _ROUGH, quantile - 1.0, quantile) * widened(errors, count)
+    errors = np.where(errors < ROUGH, quantile - 1.0, quantile) * widened(errors, count)
     least = means - np.hypot(errors, error * np.abs(b))
     # A few returns may be alike by chance, so the spread of other checks is used as well.
     few = [each for each in checks if len(each.weights) < _FEW]

@@ -18,7 +18,13 @@ import numpy as np
 from goalmeter._types import FloatArray
 from goalmeter.agents.environment_agents import Actor, Distribution, actor_of_batch
 from goalmeter.meg.simulator import protocol
-from goalmeter.meg.simulator.checks import Check, played_particles, pooled_around, upper_bounds
+from goalmeter.meg.simulator.checks import (
+    ROUGH,
+    Check,
+    played_particles,
+    pooled_value,
+    upper_bounds,
+)
 from goalmeter.meg.simulator.protocol import ChosenAction, Episodes, Reference, episodes_until
 from goalmeter.meg.simulator.soft_values import (
     ActionSet,
@@ -280,26 +286,28 @@ class Fitting:
         level = 0.5 * (1.0 + self._level)
         quantile = float(student.ppf(level, len(agent) - 1))
         for second in last:
-            b, soft, errors, count = pooled_around(second, checks, rationalities)
-            is_pooled = len(b) > 0
-            if not is_pooled:
-                own = second.rationality, second.corrected, second.estimate[1], len(second.weights)
-                b, soft, errors, count = np.array(own, dtype=np.float64)[:, None]
+            b = second.rationality
+            soft, soft_error, count = (
+                float(each[0]) for each in pooled_value(checks, np.array([b]))
+            )
+            soft += 0.5 * soft_error**2
+            if not (is_pooled := soft_error < ROUGH):
+                soft, soft_error = second.corrected, second.estimate[1]
+                count = float(len(second.weights))
             # The sum of errors of means of few and of many numbers (Welch 1947).
-            squares = np.array([(b * agent_error) ** 2, errors**2]) + 1e-30
-            freedom = [np.full(len(b), len(agent) - 1.0), np.maximum(count - 1.0, 1.0)]
-            freedom = squares.sum(axis=0) ** 2 / (squares**2 / freedom).sum(axis=0)
-            half = student.ppf(level, freedom) * np.sqrt(squares.sum(axis=0))
+            freedom = np.array([len(agent) - 1.0, max(count - 1.0, 1.0)])
+            squares = np.array([b * agent_error, soft_error]) ** 2 + 1e-30
+            freedom = squares.sum() ** 2 / (squares**2 / freedom).sum()
+            half = float(student.ppf(level, freedom)) * math.sqrt(squares.sum())
             value = b * collected - soft
             # An estimate above what others allow is wrong by at least the difference, unless it
             # is the mean of all near ones.
-            allowed = np.minimum(upper_bounds(checks, collected, b, _AGREE), most)
-            excess = np.maximum(value - allowed, 0.0)
+            allowed = float(upper_bounds(checks, collected, np.array([b]), _AGREE)[0])
+            excess = max(value - min(allowed, most), 0.0)
+            unknown = second.unknown + (0.0 if is_pooled else excess)
             value -= excess
-            unknown = second.unknown + (0.0 if is_pooled else 1.0) * excess
-            columns = np.array([value - half - unknown, value, half, unknown, b])
-            estimates.append(columns[:, columns[0].argmax()].tolist())
-        low, value, half, unknown, b = max(estimates)
+            estimates.append((value - half - unknown, value, half, unknown, b))
+        low, value, half, unknown, b = map(float, max(estimates))
         notes = [
             "an estimate without a guarantee, at the rationality that was reached: MEG is at least "
             "as large"
