@@ -54,7 +54,7 @@ _MOST = 12_000  # most steps of a regression
 _WIDEST, _FINEST = 200.0, 1.4
 # Standard errors of a bound by episodes, and of one that an estimate should not exceed.
 _ERRORS, _AGREE = 3.0, 1.5
-_MULTIPLES = np.geomspace(0.25, 8.0, 121)  # of the best rationality, at which bounds are computed
+_MULTIPLES = np.geomspace(0.25, 2.0, 61)  # of the best rationality, at which bounds are computed
 _GAINED = 0.1  # least share of the agent's gain that shows that soft policies have learnt
 _UNSEEN = 3  # number of episodes that 95% intervals allow for events that did not occur
 _BY_AGENT = "agent"  # purpose of the agent's steps
@@ -291,7 +291,7 @@ class Fitting:
                 float(each[0]) for each in pooled_value(checks, np.array([b]))
             )
             soft += 0.5 * soft_error**2
-            if not (is_pooled := soft_error < ROUGH):
+            if not soft_error < ROUGH:
                 soft, soft_error = second.corrected, second.estimate[1]
                 count = float(len(second.weights))
             # The sum of errors of means of few and of many numbers (Welch 1947).
@@ -300,11 +300,10 @@ class Fitting:
             freedom = squares.sum() ** 2 / (squares**2 / freedom).sum()
             half = float(student.ppf(level, freedom)) * math.sqrt(squares.sum())
             value = b * collected - soft
-            # An estimate above what others allow is wrong by at least the difference, unless it
-            # is the mean of all near ones.
+            # An estimate above what others allow is wrong by at least the difference.
             allowed = float(upper_bounds(checks, collected, np.array([b]), _AGREE)[0])
             excess = max(value - min(allowed, most), 0.0)
-            unknown = second.unknown + (0.0 if is_pooled else excess)
+            unknown = second.unknown + excess
             value -= excess
             estimates.append((value - half - unknown, value, half, unknown, b))
         low, value, half, unknown, b = map(float, max(estimates))
@@ -360,11 +359,11 @@ class Fitting:
 
 
 def _least_known(checks: Sequence[Check], collected: float, best: float) -> float:
-    """Return the rationality up to the double of the best one where MEG is bounded worst.
+    """Return the rationality around the best one where MEG is bounded worst.
 
     Without a maximum it is half the best one, where particles are more accurate.
     """
-    b = best * _MULTIPLES[_MULTIPLES <= 2.0]
+    b = best * _MULTIPLES
     place = int(np.argmax(upper_bounds(checks, collected, b, _ERRORS)))
     return float(b[place]) if 0 < place < len(b) - 1 else 0.5 * best
 
