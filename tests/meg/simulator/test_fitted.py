@@ -123,7 +123,7 @@ def test_equal_seeds_give_equal_numbers() -> None:
     assert first.estimated and first.interval == again.interval
     other = from_simulator(env, lambda seen: right, seed=1, **options)
     assert other.interval != first.interval
-    # Each decision moves right with probability 0.7, which no utility of 0 explains.
+    # The agent prefers one action, so an upper end of 0 would be wrong.
     assert first.interval[1] > 0.5
 
 
@@ -312,10 +312,10 @@ def test_a_pool_finds_a_soft_value_that_jumps_between_two_rationalities() -> Non
     b = np.linspace(0.65, 0.85, 41)
     checks = [check(0.64), check(0.86)]
     meg = (10.0 * b - soft(b)).max()
-    found = upper_bounds(checks, 10.0, b, 3.0).max()
+    bound = upper_bounds(checks, 10.0, b, 3.0).max()
     # Lines through both values, with the mean return of the particles as slope, bound it worse.
     lines = [each.estimate[0] + (b - each.rationality) * each.returns.mean() for each in checks]
-    assert meg <= found < meg + 0.1 < (10.0 * b - np.max(lines, axis=0)).max() - 0.2
+    assert meg <= bound < meg + 0.1 < (10.0 * b - np.max(lines, axis=0)).max() - 0.2
 
 
 def test_returns_that_are_alike_by_chance_do_not_make_a_bound_too_low() -> None:

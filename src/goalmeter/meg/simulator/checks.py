@@ -114,12 +114,15 @@ def pooled_value(
     checked = 1.0 / np.maximum((share**2).sum(axis=0), 1e-9)  # effective number of checks
     between = (share * (relative - 1.0) ** 2).sum(axis=0) / np.maximum(checked - 1.0, 1.0)
     within, groups = np.zeros((2, len(b)))
-    for each, value, part, own in zip(pooled, values, share, relative, strict=True):
-        count = len(value)
-        weight = np.exp(np.where(part > 0, value - mean, 0.0))
-        variance = np.maximum(weight.var(axis=0, ddof=min(count - 1, 1)), each.variance * own**2)
-        within += part**2 * variance / count
-        groups += part**2 / count
+    for check, logarithms, check_share, check_mean in zip(
+        pooled, values, share, relative, strict=True
+    ):
+        count = len(logarithms)
+        weights = np.exp(np.where(check_share > 0, logarithms - mean, 0.0))
+        variance = weights.var(axis=0, ddof=min(count - 1, 1))
+        variance = np.maximum(variance, check.variance * check_mean**2)
+        within += check_share**2 * variance / count
+        groups += check_share**2 / count
     error = np.where(total > 0, np.sqrt(np.maximum(within, between)), math.inf)
     return mean, error, 1.0 / np.maximum(groups, 1e-9)
 

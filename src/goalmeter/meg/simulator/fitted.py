@@ -324,29 +324,26 @@ class Fitting:
                 "rare episodes with a high return, the estimate is too large"
             )
         error = quantile * agent_error
-        high = max(
-            value, float(upper_bounds(checks, collected, rationalities, _ERRORS, error).max())
-        )
+        bound = float(upper_bounds(checks, collected, rationalities, _ERRORS, error).max())
+        high = max(value, bound)
         ceiling = self._ceiling(quantile)
         spread = [float(each.std()) / math.sqrt(len(each)) for each in (agent, fit.free)]
-        least = quantile * math.hypot(*spread)
-        if gain * math.copysign(1.0, b) <= least:
-            # Any rationality may be the best one. Three more episodes could have the best return
-            # (rule of three).
-            gained, sign = [*agent, *[fit.best] * _UNSEEN], 1.0
-            notes.append("the return of the agent does not differ significantly from free choice")
-            if gain * math.copysign(1.0, b) < -least:
-                gained, sign = [*agent], -1.0
-                notes[-1] = (
+        least, towards = quantile * math.hypot(*spread), gain * math.copysign(1.0, b)
+        if towards <= least:
+            # Any rationality may be the best one.
+            sign, gained = 1.0, [*agent, *[fit.best] * _UNSEEN]  # rule of three
+            note = "the return of the agent does not differ significantly from free choice"
+            if towards < -least:
+                sign, gained = -1.0, [*agent]
+                note = (
                     "the agent's last episodes show a preference that is opposite to that of its "
                     "first ones, for which MEG was not estimated; a larger budget may help"
                 )
+            notes.append(note)
             upper = float(np.mean(gained)) + math.copysign(quantile * spread[0], sign * b)
             rationalities = sign * np.array([each.rationality for each in checks])
-            low, high = (
-                0.0,
-                max(high, float(upper_bounds(checks, upper, rationalities, _ERRORS).max())),
-            )
+            bound = float(upper_bounds(checks, upper, rationalities, _ERRORS).max())
+            low, high = 0.0, max(high, bound)
         method = _BY_PARTICLES if self._by_particles else _ROLLOUTS
         return {
             "value": min(max(value, 0.0), ceiling),
