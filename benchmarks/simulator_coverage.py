@@ -177,7 +177,8 @@ def cases() -> list[Case]:
 def sampled(case: Case, budget: int, seed: int) -> CountEstimate | None:
     """One run; None if there are too many states."""
     mdp, horizon = case.mdp, case.mdp.horizon or 0
-    simulator = TabularSimulator(mdp, seed=seed, restores=case.restores)
+    simulator = TabularSimulator(mdp, seed=seed)
+    simulator.returns_to_states = case.restores
     if case.known != POLICY:
         simulator.policy = lambda actor, horizon: None  # type: ignore[method-assign]
     if case.known == ACTIONS:

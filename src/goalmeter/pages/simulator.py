@@ -97,9 +97,9 @@ def short_tables(measurement: Measurement) -> tuple[Table, ...]:
 def _sections(measurement: Measurement, number: int) -> list[Section]:
     name, first = f"simulator-{number}", measurement.utilities[0]
     about: dict[str, list[str]] = {}  # note -> the utilities that it is about
-    for utility, result in measurement.results.items():
+    for result in measurement.utilities:
         for note in result.notes:
-            about.setdefault(note, []).append(utility)
+            about.setdefault(note, []).append(result.utility)
     points = [f"{', '.join(utilities)}: {note}." for note, utilities in about.items()]
     total = sum(first.steps.values())
     rows = [(purpose, n, n / total if total else 0.0) for purpose, n in first.steps.items()]
@@ -128,10 +128,10 @@ def _findings(measurement: Measurement, number: int) -> list[Finding]:
 
 def _tables(measurement: Measurement, number: int) -> tuple[Table, ...]:
     notes = []
-    for name, result in measurement.results.items():
+    for result in measurement.utilities:
         if result.weights is not None:
             sums = [f"{general(weight, 3)} × {x}" for x, weight in result.weights.items()]
-            notes.append(f"{name}: {', '.join(sums)}.")
+            notes.append(f"{result.utility}: {', '.join(sums)}.")
     rows, anchor = measurement.utilities, f"simulator-{number}-results"
     names: dict[str, Any] = {"agent": measurement.agent, "first": rows[0]}
     results = say.table("simulator_results", rows, anchor=anchor, notes=notes, **names)

@@ -224,17 +224,17 @@ def sample_trajectories(
     if n < 1:
         raise InvalidParameterError(f"n is {shown(n)}, expected at least one trajectory")
     states, actions = np.empty((2, n, steps), dtype=np.int64)
-    now = _draw(np.cumsum(mdp.initial)[None], np.zeros(n, dtype=np.int64), rng)
+    now = draw_from_rows(np.cumsum(mdp.initial)[None], np.zeros(n, dtype=np.int64), rng)
     for t in range(steps):
         states[:, t] = now
         choice = np.cumsum(major[min(t, len(major) - 1)], axis=0).T
-        actions[:, t] = _draw(choice, now, rng)
+        actions[:, t] = draw_from_rows(choice, now, rng)
         if t + 1 < steps:
             now = mdp.transition.sample(now, actions[:, t], rng)
     return Trajectories(states, actions)
 
 
-def _draw(cumulative: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntArray:
+def draw_from_rows(cumulative: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntArray:
     """Draw one index from each of the given rows of cumulative probabilities."""
     chosen = cumulative[rows]
     # Scaling by the row's total keeps draws within the row in spite of rounding. Draws are strictly

@@ -139,7 +139,8 @@ def test_the_influence_is_the_derivative() -> None:
 def collected(
     mdp: gm.TabularMDP, policy: FloatArray, budget: int, *, restores: bool = True
 ) -> Collection:
-    simulator = TabularSimulator(mdp, seed=3, restores=restores)
+    simulator = TabularSimulator(mdp, seed=3)
+    simulator.returns_to_states = restores
     actor = table_actor(policy, mdp.n_states, mdp.n_actions, mdp.horizon or 0)
     out = Collection(simulator, actor, mdp.horizon or 0, budget, 3).run()
     assert out is not None

@@ -12,12 +12,13 @@ from meg.simulator.worlds import Corridor, gymnasium, table
 
 from goalmeter._types import FloatArray
 from goalmeter.meg import from_simulator, known_utility
-from goalmeter.meg.simulator.checks import Check, pooled_value, upper_bounds
+from goalmeter.meg.simulator.checks import Check, pooled_value, spread_of_fits, upper_bounds
 from goalmeter.meg.simulator.protocol import FreeChoice, reference_of
 from goalmeter.meg.simulator.soft_values import (
     ActionSet,
     KernelFeatures,
     RecordedSteps,
+    Recorder,
     SoftValues,
     _soft_value,
 )
@@ -103,6 +104,22 @@ def test_free_choice_and_avoidance_are_told_from_pursuit() -> None:
     # Bounds at negative rationalities do not lower the estimate (with this seed they did).
     result = from_simulator(env, Policy(env, away), seed=1, **options)
     assert 0.5 * exact.value < result.interval[0] <= exact.value <= result.interval[1]
+
+
+def test_a_random_step_that_is_met_late_ends_the_use_of_particles() -> None:
+    class Late(Shown):
+        """Going left ends an episode, and from cell 12 on steps are random."""
+
+        def step(self, action: int) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+            at_random = self.cell >= 12 and self.np_random.random() < 0.5
+            self.cell = 12 + at_random if self.cell >= 12 else self.cell + action
+            return self.shown(), float(action), action == 0, False, {}
+
+    # The agent chooses freely. With this seed particles are the first to get there.
+    even = np.array([0.5, 0.5])
+    options: dict[str, Any] = {"horizon": 20, "budget": 8_000, "chance": "generator"}
+    result = from_simulator(Late(), lambda seen: even, seed=2, **options)
+    assert "fresh episodes" in result.method and result.interval[0] == 0
 
 
 def test_undeclared_randomness_is_neither_copied_nor_restored() -> None:
@@ -295,6 +312,23 @@ def test_particles_of_near_rationalities_are_pooled() -> None:
     assert np.isfinite(upper_bounds(checks, 1.0, np.array([0.5, 2.0, 400.0]), 3.0)).all()
 
 
+def test_fits_that_differ_more_than_their_episodes_make_the_error_larger() -> None:
+    # Soft values of -1, 0 and 1 by three fits: their standard deviation is 1.
+    returns = np.zeros((4, 1))
+    checks = [
+        Check(1.0, np.full((4, 1), value), returns, 0.0, np.full(2, value), False)
+        for value in (-1.0, 0.0, 1.0)
+    ]
+    assert max(each.estimate[1] for each in checks) == 0.0
+    assert spread_of_fits(checks, 1.0) == pytest.approx((1.0, 3.0))
+    # A fit at another rationality is compared there: with returns of 10 it agrees with the second.
+    other = Check(0.9, np.full((4, 1), -1.0), returns + 10.0, 0.0, np.zeros(2), False)
+    assert spread_of_fits([checks[1], other], 1.0)[0] == pytest.approx(0.0, abs=1e-12)
+    # Far rationalities tell nothing, nor does a single fit.
+    far = other._replace(rationality=2.0)
+    assert spread_of_fits([checks[1], far], 1.0) == (0.0, 1.0)
+
+
 def test_a_pool_finds_a_soft_value_that_jumps_between_two_rationalities() -> None:
     # A return of 20 has the probability exp(-15) under free choice, all others are 0. The soft
     # value is nearly 0 below b = 0.75 and nearly 20 b - 15 above it, where the agent's return is.
@@ -332,6 +366,20 @@ def test_returns_that_are_alike_by_chance_do_not_make_a_bound_too_low() -> None:
     # An agent that gets 12 has MEG 2 b.
     assert (upper_bounds([*checks, lucky], 12.0, b, 3.0) >= 2.0 * b).all()
     assert upper_bounds([lucky], 12.0, b, 3.0)[2] < 0.0
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind", "pixel"),
+    [((64, 64, 3), np.uint8, 84), ((3, 20, 33), np.uint8, 255), ((40, 40, 12), np.float32, 0.5)],
+)
+def test_images_are_averaged(shape: tuple[int, int, int], kind: Any, pixel: float) -> None:
+    recorder = Recorder(gymnasium.spaces.Box(0, 255 if kind is np.uint8 else 1, shape, kind))
+    shown = recorder.flattened(np.full(shape, pixel, kind))
+    assert shown.shape == (16 * 16 * min(shape),) and shown.dtype == kind
+    assert (shown == pixel).all()
+    half = np.full(shape, pixel, kind)
+    half[: shape[0] // 2, : shape[1] // 2] = 0
+    assert 0 < recorder.flattened(half).mean() < pixel
 
 
 def test_candidates_have_the_density_of_the_reference() -> None:

@@ -146,6 +146,7 @@ def test_an_internal_error_is_not_reported_as_the_callers(monkeypatch: pytest.Mo
         ({"horizon": 50}, InvalidParameterError, "use a horizon up to 2"),
         ({"utility": [1.0, 2.0]}, InvalidUtilityError, r"shape \[2\]"),
         ({"bounds": (1, 0)}, InvalidParameterError, "low <= high"),
+        ({"state": "observation"}, InvalidParameterError, "states are known"),
     ],
 )
 def test_bad_arguments(arguments: dict[str, Any], error: type[Exception], words: str) -> None:

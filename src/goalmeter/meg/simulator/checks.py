@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from goalmeter._types import FloatArray
 from goalmeter.agents.user_code import caller_guard
+from goalmeter.meg.simulator.environments import GymnasiumSimulator, RunningEpisode
 from goalmeter.meg.simulator.soft_values import SoftValues, log_mean_exp
-
-if TYPE_CHECKING:
-    from goalmeter.meg.simulator.environments import GymnasiumSimulator, RunningEpisode
 
 # --- Estimates ------------------------------------------------------------------------------------
 _FEW = 32  # number of values whose spread is known well
@@ -88,6 +86,31 @@ class Check(NamedTuple):
         return 2.0 * abs(off) + max(2.0 * self.shortfall, spread)
 
 
+def _shares(checks: Sequence[Check], b: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return shares of checks of near rationalities, [checks, B], and numbers of particles, [B]."""
+    rationality, sizes = np.array([(each.rationality, each.weights.size) for each in checks]).T
+    near = np.maximum(1.0 - np.abs(np.divide.outer(b, rationality).T - 1.0) / _NEAR, 0.0)
+    share = sizes[:, None] * near
+    total = share.sum(axis=0)
+    return share / np.where(total > 0, total, 1.0), total
+
+
+def spread_of_fits(checks: Sequence[Check], rationality: float) -> tuple[float, float]:
+    """Return the standard deviation of soft values between checks of near rationalities.
+
+    Also return their effective number. Each check follows another fit.
+    """
+    b = np.array([rationality])
+    share = _shares(checks, b)[0][:, 0]
+    values = np.array([each.values(b)[:, 0].mean() + each.shortfall for each in checks])
+    values, share = values[share > 0], share[share > 0]
+    count = 1.0 / (share**2).sum()
+    if count < 1.0 + 1e-9:
+        return 0.0, 1.0
+    variance = (share * (values - share @ values) ** 2).sum() * count / (count - 1.0)
+    return math.sqrt(variance), float(count)
+
+
 def pooled_value(
     checks: Sequence[Check], b: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -102,11 +125,7 @@ def pooled_value(
     pooled = [each for each in checks if each.pooled]
     if not pooled:
         return np.full(len(b), -math.inf), np.full(len(b), math.inf), np.ones(len(b))
-    rationality, sizes = np.array([(each.rationality, each.weights.size) for each in pooled]).T
-    near = np.maximum(1.0 - np.abs(np.divide.outer(b, rationality).T - 1.0) / _NEAR, 0.0)
-    share = sizes[:, None] * near  # of the checks in the pool, [checks, B]
-    total = share.sum(axis=0)
-    share /= np.where(total > 0, total, 1.0)
+    share, total = _shares(pooled, b)
     values = [each.values(b) for each in pooled]
     means = np.array([log_mean_exp(each.T)[0] for each in values])
     mean = np.where(total > 0, logsumexp(means, axis=0, b=share), -math.inf)
@@ -174,7 +193,6 @@ def played_particles(
     """
     assert simulator.recorder is not None
     b, flattened = values.rationalities[column], simulator.recorder.flattened
-    nothing = np.zeros(flattened(episodes[0].observation).shape)
     weight, before = np.zeros(len(episodes)), np.zeros(len(episodes))
     total, variance = np.zeros((2, len(episodes) // size))
     groups = np.arange(len(episodes)).reshape(-1, size)
@@ -182,7 +200,7 @@ def played_particles(
         ended = np.array([each.ended for each in episodes])
         if ended.all():
             break
-        seen = [nothing if each.ended else flattened(each.observation) for each in episodes]
+        seen = [flattened(each.observation) for each in episodes]
         value, log_ratio, actions = values.policy(np.stack(seen), t, column, generator)
         value = np.where(ended, 0.0, value)
         weight += value - before

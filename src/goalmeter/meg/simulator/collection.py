@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray, IntArray
 from goalmeter.agents.environment_agents import Actor
 from goalmeter.meg.simulator.counts import AgentRecord, CountTable, Models, variances
+from goalmeter.meg.simulator.environments import Simulator
 from goalmeter.meg.simulator.guarantee import parts_of
 from goalmeter.meg.simulator.protocol import (
     END,
@@ -24,9 +24,6 @@ from goalmeter.meg.simulator.protocol import (
     seeded,
 )
 from goalmeter.statistics.intervals import contradict
-
-if TYPE_CHECKING:
-    from goalmeter.meg.simulator.environments import Simulator
 
 INTERRUPT = "interrupt"  # why a measurement stopped
 _ERROR = 1e-4  # probability of refusing a world that meets the assumption, over all pairs
@@ -158,7 +155,7 @@ class Collection:
             return
         if self.simulator.names_given:
             # Free choice reaches states in other ways.
-            self._explore(self.simulator.reference.agent(), _CHECKS * self.budget)
+            self._play(_CHECKS * self.budget, self.simulator.reference.agent())
         random = [pair for pair in pilot if pair not in self.certain]
         each = (self.budget - self._spent) / max(len(random), 1)
         # With too few draws for two parts, all are distributed evenly.
@@ -260,27 +257,20 @@ class Collection:
         return numbers, more[-1] * cost[-1]
 
     # --- Episodes ---------------------------------------------------------------------------------
-    def _play(self, steps: float) -> None:
-        """Play the agent until so many more steps."""
-        number = sum(len(part.starts) for part in self._played)
-        for played in self._until(self.actor, steps, number):
-            self._played.append(played)
-            self.steps["agent"] += played.steps
-
-    def _explore(self, actor: Actor, steps: float, turn: int = 0) -> None:
-        """Play another agent; its episodes, with numbers of this turn, are only counted."""
-        for played in self._until(actor, steps, (turn + 1) * 2**41):
-            self.steps["states"] += played.steps
-
-    def _until(self, actor: Actor, steps: float, number: int) -> Iterator[Episodes]:
-        return episodes_until(self.simulator, actor, self.horizon, steps, number, least=0)
+    def _play(self, steps: float, other: Actor | None = None, turn: int = 0) -> None:
+        """Play the agent, or another one whose steps are only counted, until so many more steps."""
+        number = (turn + 1) * 2**41 if other else sum(len(part.starts) for part in self._played)
+        player, purpose = other or self.actor, "states" if other else "agent"
+        for played in episodes_until(self.simulator, player, self.horizon, steps, number, least=0):
+            self.steps[purpose] += played.steps
+            self._played += [] if other else [played]
 
     def _from_episodes(self) -> None:
         self.draws = {}, self.simulator.walked
         share, others = self.budget / (2 * _ROUNDS), self.simulator.reference.agent()
         for turn in range(_ROUNDS):
             self._play(share)
-            self._explore(others, share, turn)
+            self._play(share, others, turn)
             if not turn and self._hardly_recur:
                 return
             self.complete = True
@@ -359,19 +349,12 @@ def _mean_answers(
     """
     shape = table.horizon, table.n_states
     place, size = time * shape[1] + state, shape[0] * shape[1]
-    count = np.bincount(place, minlength=size)
+    count = np.bincount(place, minlength=size).reshape(*shape, 1)
     total = np.stack([np.bincount(place, each, size) for each in answers.T], axis=1)
-    mean = (total / np.maximum(count, 1)[:, None]).reshape(*shape, -1)
-    # The last time with a visit and the next one; if there is one of them only, it is both.
-    times, seen = np.arange(shape[0])[:, None], count.reshape(shape) > 0
-    last = np.maximum.accumulate(np.where(seen, times, -1))
-    following = np.flip(np.minimum.accumulate(np.flip(np.where(seen, times, shape[0]), 0)), 0)
-    last, following = (
-        np.where(last < 0, following, last),
-        np.where(following == shape[0], last, following),
-    )
-    share = ((times - last) / np.maximum(following - last, 1))[..., None]
-    ends = [mean[each % shape[0], np.arange(shape[1])] for each in (last, following)]
-    between = (1.0 - share) * ends[0] + share * ends[1]
-    visited = np.bincount(state, minlength=shape[1])[:, None] > 0
-    return np.where(visited, between, 1.0 / table.n_actions)
+    mean = total.reshape(*shape, -1) / np.maximum(count, 1)
+    policy = np.full_like(mean, 1.0 / table.n_actions)
+    for s in np.unique(state):
+        times = np.flatnonzero(count[:, s])
+        for a, each in enumerate(mean[times, s].T):
+            policy[:, s, a] = np.interp(np.arange(shape[0]), times, each)
+    return policy

@@ -109,7 +109,8 @@ class Models:
         starts, self.policy = shares(table.starts[None])[:, 0], None
         self._corrections = np.zeros((table.paid.shape[2], 1))
         self.tried = (table.total > 0).reshape(self._shape)[..., None]
-        self._left_out = np.log(np.maximum(self.tried.sum(axis=1), 1))
+        # A state without tried actions has free choice among actions that pay nothing.
+        self._usable = self.tried | ~self.tried.any(axis=1, keepdims=True)
         if agent.policy is not None:
             kept = agent.policy[..., None] * self.tried
             total = kept.sum(axis=2, keepdims=True)
@@ -140,14 +141,12 @@ class Models:
 
     def _choose(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the soft value [S, R] and policy [S, A, R] of scores [S, A, R]."""
-        scores = np.where(self.tried, scores, -np.inf)
-        # A state without tried actions has the value of free choice, 0.
-        peak = np.maximum(scores.max(axis=1), -1e300)
+        scores = np.where(self._usable, scores, -np.inf)
+        peak = scores.max(axis=1)
         policy = np.exp(scores - peak[:, None])
         total = policy.sum(axis=1)
-        value = np.where(total > 0, peak + np.log(np.maximum(total, 1.0)), 0.0)
-        free = np.where(total > 0, 0.0, 1.0 / self.table.n_actions)[:, None]
-        return value - self._left_out, policy / np.maximum(total, 1.0)[:, None] + free
+        value = peak + np.log(total / self._usable.sum(axis=1))
+        return value, policy / total[:, None]
 
     def _soft_return(
         self, payoff: FloatArray, weights: FloatArray

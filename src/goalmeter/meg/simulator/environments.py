@@ -6,7 +6,7 @@ import copy
 from collections import Counter, defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from goalmeter.meg.simulator.protocol import (
     StepOutcome,
     TabularSimulator,
 )
+from goalmeter.meg.simulator.soft_values import Recorder
 from goalmeter.meg.simulator.states import (
     COPIES,
     FROM_GENERATOR,
@@ -37,10 +38,6 @@ from goalmeter.meg.simulator.states import (
     layers,
 )
 from goalmeter.meg.simulator.utilities import Utilities
-
-if TYPE_CHECKING:
-    from goalmeter.meg.simulator.soft_values import Recorder
-
 
 # --- Environments -------------------------------------------------------------------------------
 # Wrappers of Stable-Baselines3 vectors that do not change the inputs of a model.
@@ -144,7 +141,7 @@ class RunningEpisode:
     state: int
     total: list[float]
     visits: list[tuple[int, int]] = field(default_factory=list)
-    answers: list[FloatArray | None] = field(default_factory=list)  # distributions, if known
+    answers: list[FloatArray] = field(default_factory=list)  # as in `Episodes`
     information: float = 0.0
     ended: bool = False
 
@@ -169,6 +166,7 @@ class GymnasiumSimulator:
         self.environment, self._seed, self.chance, self.name = env, seed, chance, world_name(env)
         self.utilities, self.reference = utilities, reference
         self.n_actions = reference.n_actions  # 0 if actions are continuous
+        self._certain = np.eye(self.n_actions)  # distributions of chosen actions
         self._states = States(env, state, chance)
         # Whether states have names, so that revisited ones are recognised; whether they can be
         # restored as well, or why not.
@@ -238,21 +236,15 @@ class GymnasiumSimulator:
                 break
         for each in episodes:
             self.utilities.check_total(each.total)
-        visits = np.array([visit for each in episodes for visit in each.visits], dtype=np.int64)
-        visits = visits.reshape(-1, 2)
-        rows = np.zeros((len(visits), self.n_actions if self.names_states else 0))
-        if self.names_states:
-            certain = np.eye(self.n_actions)
-            distributions = [row for each in episodes for row in each.answers]
-            for i, (row, taken) in enumerate(zip(distributions, visits[:, 1], strict=True)):
-                rows[i] = certain[taken] if row is None else row
+        visits = [visit for each in episodes for visit in each.visits]
+        answers = [answer for each in episodes for answer in each.answers]
         return Episodes(
             returns=np.array([each.total for each in episodes]),
             decisions=np.array([len(each.visits) for each in episodes]),
             information=np.array([each.information for each in episodes]),
             starts=np.array([each.visits[0][0] for each in episodes]),
-            visits=visits,
-            answers=rows,
+            visits=np.array(visits),
+            answers=np.reshape(answers, (len(visits), -1)),
         )
 
     def _environments(self, most: int) -> list[Any]:
@@ -321,8 +313,9 @@ class GymnasiumSimulator:
         episode.total = [a + b for a, b in zip(episode.total, paid, strict=True)]
         episode.information += decision.information
         episode.visits.append((episode.state, decision.number))
-        episode.answers.append(decision.row)
         if self.names_states:
+            row = self._certain[decision.number] if decision.row is None else decision.row
+            episode.answers.append(row)
             self.walked[episode.state * self.n_actions + decision.number][outcome] += 1
         episode.observation, episode.state, episode.ended = observation, after, after == END
         taken += 1
@@ -346,21 +339,19 @@ class GymnasiumSimulator:
 
         A step is deterministic if it leaves the generator unchanged, or chance is "none".
         """
-        assert self.returns_to_states and isinstance(self.reference, FreeChoice)
-        decision = self.reference.decision(action)
         saver = self._states.saver
+        assert saver is not None and isinstance(self.reference, FreeChoice)
+        decision = self.reference.decision(action)
         outcomes: Counter[StepOutcome] = Counter()
         certain, own = True, generator.bit_generator
-        for done in range(count):
-            if done >= 2 and certain:
-                break
-            env = self._states.restored(state, self.environment)
+        for _ in range(count):
+            env = saver.restore(self.environment, self._states.saved[state])
             if self.chance == FROM_GENERATOR and own is not (bits := _generator_of(env)):
                 # The environment may have several references to its generator: keep the object.
                 bits.state = own.state
                 own = bits
             before = own.state if self.chance == FROM_GENERATOR and certain else None
-            random = saver and saver.varies(env, action)
+            random = saver.varies(env, action)
             outcomes[self._outcome(env, decision)[0]] += 1
             if before is not None:
                 drew = own.state != before if random is None else random
@@ -371,30 +362,24 @@ class GymnasiumSimulator:
                     f"different outcomes, which chance={self.chance!r} excludes; declare "
                     f"chance='unknown', or use deterministic utilities"
                 )
-        # Further draws with this generator go on from here.
-        generator.bit_generator.state = own.state
         return outcomes, certain
-
-    def acts_by_state(self, actor: Actor) -> bool:
-        """Return whether an agent's decisions depend on the state alone, as far as is known."""
-        # An observation transformed by a caller's function may differ between visits.
-        names = {type(layer).__name__ for layer in layers(self.environment)}
-        differ = self._differ or self._states.observations_differ
-        return not (actor.remembers or differ or "TransformObservation" in names)
 
     @caller_guard()
     def policy(self, actor: Actor, horizon: int) -> FloatArray | None:
         """Return the agent's distribution in each state, [T, S, A]; None if it is not unique."""
-        if not self.acts_by_state(actor):
+        # An observation transformed by a caller's function may differ between visits.
+        transformed = "TransformObservation" in {type(x).__name__ for x in layers(self.environment)}
+        differ = self._differ or self._states.observations_differ
+        if actor.remembers or transformed or differ:
             return None
         if self._policy is not None and self._policy.shape[1] == self.n_states:
             return self._policy
         self._policy, saver = None, self._states.saver
         rows = np.zeros((horizon if actor.timed else 1, self.n_states, self.n_actions))
         for state, observation in enumerate(self._states.observations):
-            if saver not in (None, COPIES):
+            if saver is not None and saver is not COPIES:
                 # Navigators in goalmeter's worlds read the state, not the observation.
-                self._states.restored(state, self.environment)
+                saver.restore(self.environment, self._states.saved[state])
             generator = np.random.default_rng(0)
             answer = actor.begin(generator)
             for t in range(len(rows)):

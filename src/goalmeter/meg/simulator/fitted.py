@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,8 +23,10 @@ from goalmeter.meg.simulator.checks import (
     Check,
     played_particles,
     pooled_value,
+    spread_of_fits,
     upper_bounds,
 )
+from goalmeter.meg.simulator.environments import GymnasiumSimulator
 from goalmeter.meg.simulator.protocol import ChosenAction, Episodes, Reference, episodes_until
 from goalmeter.meg.simulator.soft_values import (
     ActionSet,
@@ -34,9 +36,6 @@ from goalmeter.meg.simulator.soft_values import (
     SoftValues,
 )
 from goalmeter.report.numbers import nats
-
-if TYPE_CHECKING:
-    from goalmeter.meg.simulator.environments import GymnasiumSimulator
 
 # --- Estimate -------------------------------------------------------------------------------------
 # Number of particles from each start; number of groups that are preferred to larger ones.
@@ -59,9 +58,6 @@ _GAINED = 0.1  # least share of the agent's gain that shows that soft policies h
 _UNSEEN = 3  # number of episodes that 95% intervals allow for events that did not occur
 _BY_AGENT = "agent"  # purpose of the agent's steps
 _LEAST = 4  # number of the agent's last episodes, and of fresh episodes or groups of the last check
-# Descriptions of both methods.
-_ROLLOUTS = "fitted soft values, checked by fresh episodes of the soft policy"
-_BY_PARTICLES = "fitted soft values, checked by twisted sequential Monte Carlo"
 
 
 class _Fit(NamedTuple):
@@ -135,13 +131,20 @@ class Fitting:
                 values = self._fit(which, np.array([b]), fit.linear_map)
                 last.append(self._second(values, 0, which, share * left / count, _LEAST))
                 if self._by_particles:
-                    b = _least_known([*fit.checks, *last], float(returns.mean()), b)
-            out.append(self._combined(fit, returns, last))
+                    # Next where MEG is bounded worst, or else at half, where particles are better.
+                    near, checks = b * _MULTIPLES, [*fit.checks, *last]
+                    place = upper_bounds(checks, float(returns.mean()), near, _ERRORS).argmax()
+                    b = float(near[place]) if 0 < place < len(near) - 1 else b / 2.0
+            out.append(self._combined(fit, returns, last, self.agent.returns[:, which]))
         return out
 
     @property
     def _by_particles(self) -> bool:
         return self._simulator.repeats >= _LEAST_PARTICLES
+
+    def _valid(self, checks: Sequence[Check]) -> list[Check]:
+        """Return the checks without particles if any step was random."""
+        return [each for each in checks if self._by_particles or each.weights.shape[1] == 1]
 
     def _play(self, actor: Actor, steps: float, purpose: str) -> Episodes:
         """Play episodes until a number of steps, and keep the steps for the regression."""
@@ -175,7 +178,7 @@ class Fitting:
                     values = self._fit(which, rationalities, linear_map)
             steps = share * self._budget / (_ROUNDS + 1) / len(rationalities)
             seconds = [self._second(values, c, which, steps) for c in range(len(rationalities))]
-            checks += seconds
+            checks = self._valid([*checks, *seconds])
             most = max(most, *(float((sign * each.returns).max()) for each in seconds))
             # Fitted values vary less between rationalities by chance than episodes do.
             smooth = [each.corrected if each.variance else each.fitted.mean() for each in seconds]
@@ -209,7 +212,7 @@ class Fitting:
         return float(mean + quantile * known.std() / math.sqrt(len(known)))
 
     def _sample(self, most: int) -> RecordedSteps:
-        steps = RecordedSteps.of(self._parts)
+        steps = RecordedSteps(*map(np.concatenate, zip(*self._parts, strict=True)))
         self._parts = [steps]
         if len(steps.action) <= most:
             return steps
@@ -247,10 +250,13 @@ class Fitting:
             size = min(max(int(episodes / _GROUPS), size), most)
         groups = min(most // size, math.ceil(episodes / size))
         policy = _soft_policy(values, column, self._recorder, simulator.reference)
-        first = len(self._parts)
+        first, by_particles = len(self._parts), self._by_particles
         found, left = list[tuple[FloatArray, ...]](), steps
         while left > 0 or sum(len(each) for each, *_ in found) < least:
-            if self._by_particles:
+            if by_particles and not self._by_particles:
+                # A step was random, so that the mean weight of particles estimates another value.
+                return self._second(values, column, which, left, least)
+            if by_particles:
                 together = simulator.begun_together(self._number, max(groups, 1), size)
                 self._number += 1
                 found.append(
@@ -274,18 +280,25 @@ class Fitting:
         weights = weights + fitted.mean() - start_values.reshape(len(weights), -1)[:, :1]
         return Check(b, weights, returns, float(variances.mean()), fitted, pooled)
 
-    def _combined(self, fit: _Fit, agent: FloatArray, last: Sequence[Check]) -> dict[str, Any]:
-        """Combine the agent's return with both estimates of the soft value of the start."""
+    def _combined(
+        self, fit: _Fit, agent: FloatArray, last: Sequence[Check], every: FloatArray
+    ) -> dict[str, Any]:
+        """Combine the agent's return with both estimates of the soft value of the start.
+
+        The returns of the agent are those of its last episodes and of every episode.
+        """
         from scipy.stats import t as student
 
         collected = float(agent.mean())
-        agent_error = float(agent.std(ddof=1)) / math.sqrt(len(agent))
-        checks, estimates = [*fit.checks, *last], []
+        # Few last episodes may be alike by chance; the first ones chose, but their spread is valid.
+        apart = max(float(agent.std(ddof=1)), float(every.std(ddof=1)))
+        agent_error = apart / math.sqrt(len(agent))
+        checks, estimates = self._valid([*fit.checks, *last]), []
         rationalities = fit.rationality * _MULTIPLES
         most = self._ceiling(_ERRORS)
         level = 0.5 * (1.0 + self._level)
         quantile = float(student.ppf(level, len(agent) - 1))
-        for second in last:
+        for second in self._valid(last):
             b = second.rationality
             soft, soft_error, count = (
                 float(each[0]) for each in pooled_value(checks, np.array([b]))
@@ -294,6 +307,10 @@ class Fitting:
             if not soft_error < ROUGH:
                 soft, soft_error = second.corrected, second.estimate[1]
                 count = float(len(second.weights))
+                # Fresh episodes of one fit may all lack the same trajectories.
+                spread, fits = spread_of_fits(checks, b)
+                if spread > soft_error:
+                    soft_error, count = spread, fits
             # The sum of errors of means of few and of many numbers (Welch 1947).
             freedom = np.array([len(agent) - 1.0, max(count - 1.0, 1.0)])
             squares = np.array([b * agent_error, soft_error]) ** 2 + 1e-30
@@ -308,13 +325,13 @@ class Fitting:
             estimates.append((value - half - unknown, value, half, unknown, b))
         low, value, half, unknown, b = map(float, max(estimates))
         notes = [
-            "an estimate without a guarantee, at the rationality that was reached: MEG is at least "
-            "as large"
+            "an estimate without a guarantee; rationalities above twice the best one found "
+            "were not examined, and MEG may be larger there"
         ]
         if unknown > max(half, 0.05 * value):
             notes.append(
                 f"the two estimates of the soft value of the start may differ by {nats(unknown)} "
-                f"nats, which the interval includes; a larger budget may help"
+                f"nats, which the lower end includes; a larger budget may help"
             )
         soft_returns = min(last, key=lambda each: abs(each.rationality - b)).mean_returns
         gain = collected - fit.free.mean()
@@ -325,10 +342,14 @@ class Fitting:
             )
         error = quantile * agent_error
         bound = float(upper_bounds(checks, collected, rationalities, _ERRORS, error).max())
+        if low <= 0:
+            # Any rationality that was tried may be the best one.
+            tried = np.array([each.rationality for each in checks])
+            bound = max(bound, float(upper_bounds(checks, collected, tried, _ERRORS, error).max()))
         high = max(value, bound)
         ceiling = self._ceiling(quantile)
-        spread = [float(each.std()) / math.sqrt(len(each)) for each in (agent, fit.free)]
-        least, towards = quantile * math.hypot(*spread), gain * math.copysign(1.0, b)
+        free_error = float(fit.free.std()) / math.sqrt(len(fit.free))
+        least, towards = math.hypot(error, quantile * free_error), gain * math.copysign(1.0, b)
         if towards <= least:
             # Any rationality may be the best one.
             sign, gained = 1.0, [*agent, *[fit.best] * _UNSEEN]  # rule of three
@@ -340,29 +361,20 @@ class Fitting:
                     "first ones, for which MEG was not estimated; a larger budget may help"
                 )
             notes.append(note)
-            upper = float(np.mean(gained)) + math.copysign(quantile * spread[0], sign * b)
+            upper = float(np.mean(gained)) + math.copysign(error, sign * b)
             rationalities = sign * np.array([each.rationality for each in checks])
             bound = float(upper_bounds(checks, upper, rationalities, _ERRORS).max())
             low, high = 0.0, max(high, bound)
-        method = _BY_PARTICLES if self._by_particles else _ROLLOUTS
+        particles, episodes = "twisted sequential Monte Carlo", "fresh episodes of the soft policy"
+        check = particles if self._by_particles else episodes
         return {
             "value": min(max(value, 0.0), ceiling),
             "interval": (min(max(low, 0.0), ceiling), min(max(high, 0.0), ceiling)),
             "rationality": b if value > 0 else 0.0,
-            "method": method,
+            "method": f"fitted soft values, checked by {check}",
             "steps_to_halve": 3 * sum(self.steps.values()) if half > unknown else None,
             "notes": notes,
         }
-
-
-def _least_known(checks: Sequence[Check], collected: float, best: float) -> float:
-    """Return the rationality around the best one where MEG is bounded worst.
-
-    Without a maximum it is half the best one, where particles are more accurate.
-    """
-    b = best * _MULTIPLES
-    place = int(np.argmax(upper_bounds(checks, collected, b, _ERRORS)))
-    return float(b[place]) if 0 < place < len(b) - 1 else 0.5 * best
 
 
 def _vertex(rationalities: FloatArray, meg: FloatArray, column: int) -> float:

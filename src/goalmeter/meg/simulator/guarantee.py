@@ -164,7 +164,8 @@ def _chain(
         choice, most = mean[:-1].reshape(shape), beyond[:-1].reshape(shape)
         actions = moved[:-1].reshape(*shape, moved.shape[1])
         chosen = softmax(choice, axis=1) if policy is None else policy[min(t, len(policy) - 1)]
-        value[:-1] = (chosen * choice).sum(axis=1) + price * _relative_entropy(chosen)
+        information = math.log(world.n_actions) - entr(chosen).sum(axis=1)
+        value[:-1] = (chosen * choice).sum(axis=1) + price * information
         weights[:-1] = np.einsum("sa,sac->sc", chosen, actions)
         rest[:-1] = (chosen * most).sum(axis=1)
         if policy is None:
@@ -172,11 +173,6 @@ def _chain(
             lowest, highest = world.limits(spread, world.union).reshape(2, *shape)
             rest[:-1] = _curved(chosen, lowest, highest, most)
     return _Chain(mean[-1], moved[-1], beyond[-1])
-
-
-def _relative_entropy(policy: FloatArray) -> FloatArray:
-    """Return log A minus the entropy of each row of a policy, [S, A]."""
-    return np.asarray(math.log(policy.shape[1]) - entr(policy).sum(axis=1))
 
 
 def _second_order(
@@ -283,36 +279,6 @@ class _Problem:
         return self._upper(0.0, _chain(self.world, 0.0, most, self._policy, 1.0), error)
 
 
-class _Plans:
-    """Soft policies in the estimate of the first half."""
-
-    def __init__(
-        self,
-        table: CountTable,
-        policy: FloatArray | None,
-        collected: float,  # mean return of the agent, which is computed if the policy is known
-        which: int,
-        largest: float,
-    ) -> None:
-        self._largest = largest
-        self._direction = np.eye(table.paid.shape[2])[:, [which]]
-        self._models = Models(table, AgentRecord(policy))
-        self._payoff = self._models.payoff[:, which]
-        self._collected = collected
-        if policy is not None:
-            self._collected = float(self._models.collected(self._direction)[0, 0])
-
-    def policy(self, b: float) -> FloatArray:
-        """Return the soft policy at rationality b, [H, S, A]."""
-        return self._models.soft_policies(b * self._payoff)[1][..., 0]
-
-    def rationality(self, slope: float) -> float:
-        """Return the rationality at which MEG has a slope."""
-        collected = np.full((1, 1), self._collected - slope)
-        best = self._models.maximise(self._direction, tolerance=0.0, collected=collected)
-        return float(np.clip(best.weights[0, 0], -self._largest, self._largest))
-
-
 def _highest(height: float, rise: float, drop: float, fall: float, distance: float) -> float:
     """Return the maximum of two bounds of MEG: a line that rises, and one that falls.
 
@@ -322,25 +288,6 @@ def _highest(height: float, rise: float, drop: float, fall: float, distance: flo
     if fall <= 0:
         return math.inf
     return height + rise * max((drop + fall * distance) / (rise + fall), distance, 0.0)
-
-
-def _upper_end(
-    plans: _Plans, predicted: _Problem, real: _Problem, best: float, error: float
-) -> float:
-    """Return an upper bound of MEG over all rationalities."""
-    policy, slope, outer = plans.policy(best), _SLOPE * error, _OUTER * error
-    height = end = real.height(best, policy, _HEIGHT * error)
-    width = (predicted.slope(1, policy, slope) + predicted.slope(-1, policy, slope)) / 2
-    for sign in (1, -1):
-        rise = real.slope(sign, policy, slope)
-        if rise <= 0:
-            continue
-        place = plans.rationality(-sign * _MARGIN * width)
-        other = plans.policy(place)
-        drop = real.height(place, other, outer) - height
-        fall = -real.slope(sign, other, outer)
-        end = max(end, _highest(height, rise, drop, fall, sign * (place - best)))
-    return end
 
 
 def guaranteed_interval(
@@ -370,13 +317,37 @@ def guaranteed_interval(
     )
     is_sampled = real.world.heads.size > 0
     largest = _REACH / real.scale if is_sampled else math.inf
-    plans = _Plans(first, policy, float(chosen.mean()), which, largest)
-    best = plans.rationality(0.0)
+    direction = np.eye(first.paid.shape[2])[:, [which]]
+    # The estimate of the first half: soft policies [H, S, A], and where MEG has a slope.
+    models = Models(first, AgentRecord(policy))
+    mean = chosen.mean() if policy is None else models.collected(direction)[0, 0]
+
+    def soft_policy(b: float) -> FloatArray:
+        return models.soft_policies(b * models.payoff[:, which])[1][..., 0]
+
+    def rationality(slope: float) -> float:
+        best = models.maximise(direction, tolerance=0.0, collected=np.full((1, 1), mean - slope))
+        return float(np.clip(best.weights[0, 0], -largest, largest))
+
+    best = rationality(0.0)
     rationalities = best * _FACTORS[: None if best and is_sampled else 1]
     b = max(rationalities, key=lambda b: predicted.evidence(b, _LOWER * error))
     low = max(real.evidence(b, _LOWER * error), 0.0) if b else 0.0
+    # The largest of three lines over all rationalities.
+    plan, slope, outer = soft_policy(best), _SLOPE * error, _OUTER * error
+    height = end = real.height(best, plan, _HEIGHT * error)
+    width = (predicted.slope(1, plan, slope) + predicted.slope(-1, plan, slope)) / 2
+    for sign in (1, -1):
+        rise = real.slope(sign, plan, slope)
+        if rise <= 0:
+            continue
+        place = rationality(-sign * _MARGIN * width)
+        other = soft_policy(place)
+        drop = real.height(place, other, outer) - height
+        fall = -real.slope(sign, other, outer)
+        end = max(end, _highest(height, rise, drop, fall, sign * (place - best)))
     for above, name in (
-        (_upper_end(plans, predicted, real, best, error), "the table of states"),
+        (end, "the table of states"),
         (real.own_entropy(_ENTROPY / 2 * error), "the agent's own entropy"),
     ):
         if above < high:

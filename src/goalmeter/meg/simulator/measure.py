@@ -103,7 +103,8 @@ def from_simulator(
         combined: whether to measure MEG towards the best linear combination of the utilities as
             well, with the name "best combination" and its `weights`. Only if states are counted.
         horizon: number of decisions; by default, and at most, the environment's time limit.
-        budget: total number of simulator steps; an episode in progress is completed.
+        budget: total number of simulator steps; an episode in progress is completed. A guarantee
+            takes up to 30% more where states are not restored, for episodes of free choice.
         level: confidence level of each interval.
         guarantee: whether to add bounds that hold for any number of steps, jointly for all
             utilities (`result.guaranteed`). Their upper end is infinite for continuous actions.
@@ -160,11 +161,13 @@ def from_simulator(
     with ExitStack() as closing:
         closing.enter_context(seeded_globals(seed))
         if isinstance(env, TabularMDP):
-            if reference is not None or chance not in (None, FROM_GENERATOR) or env.discount != 1.0:
+            given = reference is not None or state is not None or env.discount != 1.0
+            if given or chance not in (None, FROM_GENERATOR):
                 raise InvalidParameterError(
-                    "a TabularMDP is measured without discount (payoffs are summed), reference= or "
-                    "chance= (actions are compared with free choice, and transitions are drawn "
-                    "from a generator); omit them, or use `meg.known_utility`"
+                    "a TabularMDP is measured without discount (payoffs are summed), reference=, "
+                    "state= or chance= (actions are compared with free choice, states are known, "
+                    "and transitions are drawn from a generator); omit them, or use "
+                    "`meg.known_utility`"
                 )
             horizon = horizon_of(horizon, env.horizon, "this MDP")
             simulator = TabularSimulator(env, seed=seed, utilities=several, bounds=bounds)
@@ -192,8 +195,7 @@ def from_simulator(
         results = measurement.run(combined, guarantee)
     if measurement.interrupted:
         raise SimulatorInterrupted(results)
-    by_name = isinstance(utility, Mapping) or combined
-    return results if by_name else next(iter(results.values()))
+    return results if isinstance(utility, Mapping) or combined else next(iter(results.values()))
 
 
 # --- One measurement ------------------------------------------------------------------------------
@@ -229,11 +231,10 @@ class _SimulatorMeasurement:
     guaranteed: dict[str, tuple[Ends, Range]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        functions = self.simulator.utilities.functions
-        self.fits = {name: f for name, f in functions.items() if isinstance(f, FrozenUtility)}
-        for fit in self.fits.values():
-            self.steps["fit"] = fit.steps
-        self.names = tuple(functions)
+        self.names = self.simulator.utilities.names
+        for function in self.simulator.utilities.functions.values():
+            if isinstance(function, FrozenUtility):
+                self.steps["fit"] = function.steps
 
     @property
     def left(self) -> int:
@@ -355,7 +356,11 @@ class _SimulatorMeasurement:
             return "a table with so many states is measured exactly by meg.known_utility"
         if not (simulator.n_actions or simulator.reference.quantile):
             return "a reference of continuous actions needs a quantile function, as named ones have"
-        if not simulator.environment.observation_space.is_np_flattenable:
+        try:
+            fixed = simulator.environment.observation_space.is_np_flattenable
+        except NotImplementedError:  # spaces of other packages
+            fixed = False
+        if not fixed:
             return "observations are not vectors of fixed length; wrap the environment"
         least = LEAST_EPISODES * self.horizon
         if self.left < least:
@@ -428,16 +433,22 @@ class _SimulatorMeasurement:
             maximum = float(episodes.decisions.mean()) * math.log(simulator.n_actions)
         call, out = uuid4().hex, {}
         for name, given in (values or dict.fromkeys(self.names, _NOTHING)).items():
-            each, fit = dict(given), self.fits.get(name)
+            each, fit = dict(given), simulator.utilities.functions.get(name)
             each["interval"] = each["interval"] or (0.0, math.inf if maximum is None else maximum)
             notes = [*self.notes, *given.get("notes", ())]
             if name in self.guaranteed:
                 ends, known = self.guaranteed[name]
                 binding = {"lower": ends.low_by, "upper": ends.high_by}
-                each |= {"guaranteed": ends[:2], "binding": binding}
+                each |= {"guaranteed": (float(ends.low), float(ends.high)), "binding": binding}
                 each["rests_on_assumption"] = known.assumed
-                notes += [known.in_words()] if known.assumed else []
-            if fit is not None:
+                if known.assumed:
+                    span = "" if math.isinf(known.most) else " in an episode"
+                    notes.append(
+                        f"no bounds were given: the interval assumes that the utility stays in its "
+                        f"observed range, {known.low:.6g} to {known.high:.6g}{span}; give bounds= "
+                        f"to assume less"
+                    )
+            if isinstance(fit, FrozenUtility):
                 agent, reference = fit.episodes
                 notes.append(
                     f"the utility was fitted to {agent:,} episodes of the agent and {reference:,} "

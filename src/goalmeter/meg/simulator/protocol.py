@@ -41,6 +41,7 @@ from goalmeter.meg.simulator.states import FROM_GENERATOR
 from goalmeter.meg.simulator.utilities import REWARD, Range, Utilities
 from goalmeter.tabular.arrays import as_floats, wrong_shape
 from goalmeter.tabular.mdp import TabularMDP
+from goalmeter.tabular.trajectories import draw_from_rows
 
 if TYPE_CHECKING:
     from goalmeter.meg.simulator.environments import Simulator
@@ -69,9 +70,6 @@ def seeded_globals(seed: int) -> Iterator[None]:
 
 
 # --- References -----------------------------------------------------------------------------------
-FREE_CHOICE = "free choice"  # reference of discrete actions
-
-
 class ChosenAction(NamedTuple):
     """Action chosen by an agent, and what is known of the choice."""
 
@@ -84,7 +82,7 @@ class ChosenAction(NamedTuple):
 class FreeChoice:
     """The same probability for each of A discrete actions."""
 
-    name, quantile = FREE_CHOICE, None
+    name, quantile = "free choice", None
 
     def __init__(self, n_actions: int, first: int = 0) -> None:
         self.n_actions, self._first = n_actions, first
@@ -163,7 +161,7 @@ class BoxReference:
 
 
 Reference = FreeChoice | BoxReference
-_REAL = r"\s*([-+.\de]+)\s*"
+_REAL = r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)\s*"
 _GAUSSIAN = re.compile(rf"\s*gaussian\({_REAL}(?:,{_REAL})?\)\s*")
 
 
@@ -282,8 +280,8 @@ class TabularSimulator:
     """
 
     name = "tabular world"
-    names_states = True
-    names_given = False
+    names_states, names_given = True, False
+    returns_to_states, why_not = True, ""
     chance = FROM_GENERATOR
 
     def __init__(
@@ -293,14 +291,11 @@ class TabularSimulator:
         seed: int = 0,
         utilities: Mapping[str, ArrayLike] | None = None,
         bounds: Any = None,
-        restores: bool = True,
     ) -> None:
         named: Mapping[str, ArrayLike] = utilities or {REWARD: REWARD}
         self.n_states, self.n_actions = mdp.n_states, mdp.n_actions
         self.reference = FreeChoice(mdp.n_actions)
         self.one_start = bool((mdp.initial > 0).sum() == 1)
-        self.returns_to_states = restores
-        self.why_not = "" if restores else "the states of this table are not restored"
         self._initial, self._seed = mdp.initial, seed
         self._after, self._probability = mdp.transition.to_successors()
         self._cumulative = np.cumsum(self._probability, axis=-1)
@@ -338,14 +333,14 @@ class TabularSimulator:
         rng = np.random.default_rng(seeded(self._seed, EPISODES, number))
         starts = state = rng.choice(self.n_states, size=_CHUNK, p=self._initial)
         returns, information = np.zeros((_CHUNK, self._paid.shape[2])), np.zeros(_CHUNK)
-        path, rows = list[IntArray](), list[FloatArray]()
+        path, rows, every = list[IntArray](), list[FloatArray](), np.arange(_CHUNK)
         for t in range(horizon):
             going = ~self._ends[state]
             if not going.any():
                 break
             chosen = table[min(t, len(table) - 1), state]
-            action = _drawn(np.cumsum(chosen, axis=1), rng)
-            place = _drawn(self._cumulative[state, action], rng)
+            action = draw_from_rows(np.cumsum(chosen, axis=1), every, rng)
+            place = draw_from_rows(self._cumulative[state, action], every, rng)
             after = self._after[state, action, place]
             path.append(np.stack([going, state, action, after], axis=1))
             rows.append(chosen)
@@ -366,10 +361,9 @@ class TabularSimulator:
         self, state: int, action: int, count: int, generator: np.random.Generator
     ) -> tuple[Counter[StepOutcome], bool]:
         """Sample steps from a state; also return whether the outcome is deterministic."""
-        assert self.returns_to_states, self.why_not
         row = self._probability[state, action]
         certain = bool((row > 0).sum() == 1)
-        times = generator.multinomial(2 if certain else count, row / row.sum())
+        times = generator.multinomial(count, row / row.sum())
         draws: Counter[StepOutcome] = Counter()
         for after, n in zip(self._after[state, action], times, strict=True):
             if n:
@@ -390,9 +384,3 @@ def _utility(mdp: TabularMDP, name: str, given: ArrayLike) -> FloatArray:
         expected = f"[{shape[0]}] or [{shape[0]}, {shape[1]}] (states, actions)"
         raise wrong_shape(what, values.shape, expected, InvalidUtilityError)
     return np.broadcast_to(values if values.ndim == 2 else values[:, None], shape)
-
-
-def _drawn(cumulative: FloatArray, rng: np.random.Generator) -> AnyArray:
-    """Draw one index for each row of cumulative probabilities, [N]."""
-    points = rng.random(len(cumulative))[:, None] * cumulative[:, -1:]
-    return np.asarray((points >= cumulative).sum(axis=1))

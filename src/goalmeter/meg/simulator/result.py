@@ -243,11 +243,6 @@ class Measurement(JsonFields):
     tightening: tuple[SimulatorProgress, ...] = ()
 
     @property
-    def results(self) -> dict[str, SimulatorResult]:
-        """Results by utility."""
-        return {result.utility: result for result in self.utilities}
-
-    @property
     def differences(self) -> list[Difference]:
         """Differences of all pairs of utilities in order, without the best combination."""
         plain = [result for result in self.utilities if result.utility != COMBINATION]

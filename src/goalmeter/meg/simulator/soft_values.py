@@ -26,12 +26,15 @@ class Recorder:
         """Return an observation as a vector, [d]."""
         shape: tuple[int, ...] = getattr(self._space, "shape", None) or ()
         if len(shape) == 3 and min(sorted(shape)[1:]) > _PIXELS:
-            image = np.asarray(observation, dtype=np.float32)
-            image = image if shape[2] <= 4 else np.moveaxis(image, 0, 2)
+            # The last axis, or the first one, has colours and earlier images.
+            image: AnyArray = np.moveaxis(
+                np.asarray(observation, dtype=np.float32), np.argmin(shape), 2
+            )
             for axis in (0, 1):
                 ends = np.linspace(0, image.shape[axis], _PIXELS, endpoint=False).astype(int)
-                image = np.add.reduceat(image, ends, axis=axis) / (image.shape[axis] / _PIXELS)
-            return image.ravel().astype(np.uint8)
+                sizes = np.diff(ends, append=image.shape[axis]).reshape([-1, 1, 1][: 3 - axis])
+                image = np.add.reduceat(image, ends, axis=axis) / sizes
+            return image.ravel().astype(np.uint8 if self._space.dtype == np.uint8 else np.float32)
         if len(shape) == 1:
             return np.asarray(observation, dtype=np.float32)
         from gymnasium.spaces import flatten
@@ -67,11 +70,6 @@ class RecordedSteps(NamedTuple):
     def starts(self) -> AnyArray:
         """Observations in which episodes began."""
         return np.asarray(self.seen[self.decision == 0])
-
-    @classmethod
-    def of(cls, parts: Sequence[RecordedSteps]) -> RecordedSteps:
-        """Concatenate the steps of all parts."""
-        return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
     def subset(self, rows: Any) -> RecordedSteps:
         """Return some of the steps."""

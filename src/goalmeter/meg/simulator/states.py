@@ -242,7 +242,7 @@ class States:
             self.saver = None if reasons else COPIES
         self.why_not = "; ".join(reasons)
         self._numbers: dict[Hashable, int] = {}
-        self._saved: list[Any] = []
+        self.saved: list[Any] = []
         self.observations: list[Any] = []
         # Whether a state was shown with different observations, which only a function can cause.
         self.observations_differ = False
@@ -262,16 +262,12 @@ class States:
         if number is None:
             # Environments may change observations in place.
             saved, shown = self.saver and self.saver.save(env), copy.deepcopy(observation)
-            number = self._numbers[key] = len(self._saved)
-            self._saved.append(saved)
+            number = self._numbers[key] = len(self.saved)
+            self.saved.append(saved)
             self.observations.append(shown)
         elif callable(self._state) and not self.observations_differ:
             self.observations_differ = key_of(observation) != key_of(self.observations[number])
         return number
-
-    def restored(self, number: int, env: Any) -> Any:
-        """Return the environment in one of the states: `env` itself or a copy."""
-        return env if self.saver is None else self.saver.restore(env, self._saved[number])
 
 
 def _why_not_copied(env: Any) -> list[str]:

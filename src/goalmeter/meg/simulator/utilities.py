@@ -47,14 +47,6 @@ class Range:
         sums = (self.least * factor, self.most * factor)
         return Range(min(ends), max(ends), min(sums), max(sums), assumed=self.assumed)
 
-    def in_words(self) -> str:
-        """Return the assumption as a note."""
-        span = "" if math.isinf(self.most) else " in an episode"
-        return (
-            f"no bounds were given: the interval assumes that the utility stays in its observed "
-            f"range, {self.low:.6g} to {self.high:.6g}{span}; give bounds= to assume less"
-        )
-
     def of_episode(self, horizon: int) -> tuple[float, float]:
         """Return the minimum and maximum return of an episode of up to `horizon` decisions."""
         low = max(min(self.low, 0.0) * horizon, self.least)
@@ -203,7 +195,7 @@ class FrozenUtility:
 # Share of the budget if a utility has no number of steps; maximum steps; minimum episodes.
 _SHARE, _MOST, _LEAST_EPISODES = 0.3, 20_000, 8
 # First episode numbers of the agent and of the reference, disjoint from those used for bounds.
-_AGENT, _REFERENCE = 2**41, 2**42
+_AGENT, _REFERENCE = 2**46, 2**47
 _PENALTY = 5.0  # of the sum of squares of payoffs in an episode, by the number of episodes
 
 
