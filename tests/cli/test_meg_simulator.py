@@ -121,7 +121,7 @@ def test_a_folder_keeps_results_and_a_page(run: Run, mine: Path) -> None:
     assert kept["meg"] == result["meg"] and kept["tightening"]
     assert result["report"] == str((mine / "run" / "report.html").resolve())
     page = (mine / "run" / "report.html").read_text()
-    assert "mine.py:walker" in page and "How the interval narrowed" in page
+    assert "mine.py:walker" in page and "Estimates by number of steps" in page
     done = run(*command)
     assert of_json(done) == result and "holds this measurement already" in done.err
     refused = run(*command, "--seed", "3")
@@ -130,7 +130,7 @@ def test_a_folder_keeps_results_and_a_page(run: Run, mine: Path) -> None:
     assert "finished" in run("status", "run").out
     again = of_json(run("report", "run", "--out", "again.html", "--json"))
     assert again["runs"][0]["meg"] == result["meg"]
-    assert "How the interval narrowed" in (mine / "again.html").read_text()
+    assert "Estimates by number of steps" in (mine / "again.html").read_text()
 
 
 def test_an_interrupt_prints_the_estimate_so_far(

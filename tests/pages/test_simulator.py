@@ -70,7 +70,7 @@ def test_a_difference_is_told_by_its_interval() -> None:
     (table,) = part_of([untold]).sections[0].tables[1:]
     assert table.cells[0][-1].text == "inconclusive"
     said = [getattr(finding, "plain", finding) for finding in part_of([MADE]).findings]
-    assert "It is more directed towards goal than corner." in said
+    assert "MEG towards goal is larger than towards corner." in said
     assert len(part_of([untold]).findings) == 2
 
 

@@ -19,7 +19,7 @@ say = Texts(
     "meg",
     {
         "ends": lambda result: result.ends_in_words(nats),
-        "guaranteed": lambda r: r.guaranteed and r.ends_in_words(nats, r.guaranteed),
+        "guaranteed": lambda r: r.ends_in_words(nats, r.guaranteed) if r.guaranteed else "",
         "scale": lambda result: NO_MAXIMUM if result.maximum is None else "",
         "reference": lambda result: result.reference if result.maximum is None else "",
         "avoids": lambda result: ", by avoiding it (negative rationality)" * (result.signed < 0),

@@ -358,9 +358,10 @@ class GymnasiumSimulator:
                 certain = not drew and own is _generator_of(env)
             if certain and len(outcomes) > 1:
                 raise InvalidParameterError(
-                    f"action {action} in state {state} did not draw from np_random but had "
-                    f"different outcomes, which chance={self.chance!r} excludes; declare "
-                    f"chance='unknown', or use deterministic utilities"
+                    f"action {action} in state {state} had different outcomes without a declared "
+                    f"source of randomness (chance={self.chance!r}); declare chance='generator' if "
+                    f"all are drawn from np_random, otherwise chance='unknown', or use "
+                    f"deterministic utilities"
                 )
         return outcomes, certain
 

@@ -294,7 +294,9 @@ class Fitting:
         apart = max(float(agent.std(ddof=1)), float(every.std(ddof=1)))
         agent_error = apart / math.sqrt(len(agent))
         checks, estimates = self._valid([*fit.checks, *last]), []
-        rationalities = fit.rationality * _MULTIPLES
+        # Any rationality that was tried may be better than the one that was found.
+        tried = np.array([each.rationality for each in checks])
+        rationalities = np.append(fit.rationality * _MULTIPLES, tried)
         most = self._ceiling(_ERRORS)
         level = 0.5 * (1.0 + self._level)
         quantile = float(student.ppf(level, len(agent) - 1))
@@ -325,8 +327,7 @@ class Fitting:
             estimates.append((value - half - unknown, value, half, unknown, b))
         low, value, half, unknown, b = map(float, max(estimates))
         notes = [
-            "an estimate without a guarantee; rationalities above twice the best one found "
-            "were not examined, and MEG may be larger there"
+            "an estimate without a guarantee; MEG may be larger at rationalities that were not tried"
         ]
         if unknown > max(half, 0.05 * value):
             notes.append(
@@ -342,10 +343,6 @@ class Fitting:
             )
         error = quantile * agent_error
         bound = float(upper_bounds(checks, collected, rationalities, _ERRORS, error).max())
-        if low <= 0:
-            # Any rationality that was tried may be the best one.
-            tried = np.array([each.rationality for each in checks])
-            bound = max(bound, float(upper_bounds(checks, collected, tried, _ERRORS, error).max()))
         high = max(value, bound)
         ceiling = self._ceiling(quantile)
         free_error = float(fit.free.std()) / math.sqrt(len(fit.free))
@@ -353,7 +350,10 @@ class Fitting:
         if towards <= least:
             # Any rationality may be the best one.
             sign, gained = 1.0, [*agent, *[fit.best] * _UNSEEN]  # rule of three
-            note = "the return of the agent does not differ significantly from free choice"
+            note = (
+                f"the return of the agent does not differ significantly from that of "
+                f"{self._simulator.reference.name}"
+            )
             if towards < -least:
                 sign, gained = -1.0, [*agent]
                 note = (
@@ -362,8 +362,7 @@ class Fitting:
                 )
             notes.append(note)
             upper = float(np.mean(gained)) + math.copysign(error, sign * b)
-            rationalities = sign * np.array([each.rationality for each in checks])
-            bound = float(upper_bounds(checks, upper, rationalities, _ERRORS).max())
+            bound = float(upper_bounds(checks, upper, sign * tried, _ERRORS).max())
             low, high = 0.0, max(high, bound)
         particles, episodes = "twisted sequential Monte Carlo", "fresh episodes of the soft policy"
         check = particles if self._by_particles else episodes

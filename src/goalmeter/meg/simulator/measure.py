@@ -19,7 +19,6 @@ from goalmeter._errors import MOST_SEED, InvalidParameterError, finite, whole
 from goalmeter._types import FloatArray
 from goalmeter.agents.environment_agents import Actor, actor_of, table_actor
 from goalmeter.agents.user_code import caller_guard
-from goalmeter.meg.result import PESSIMISES
 from goalmeter.meg.simulator.collection import INTERRUPT, Collection
 from goalmeter.meg.simulator.counts import Bootstrap, CountEstimate
 from goalmeter.meg.simulator.environments import (
@@ -111,8 +110,9 @@ def from_simulator(
         seed: random seed.
         state: which states are identical. None: by the kind of environment (goalmeter's grid
             worlds, Gymnasium's toy text, classic control and MuJoCo, MiniGrid). "observation": the
-            observation determines the distribution of all that follows. Or a function of
-            (observation, info) that returns a hashable key. The interval assumes that this is true.
+            observation determines the distribution of all that follows (a card that was drawn and
+            not shown violates this). Or a function of (observation, info) that returns a hashable
+            key. The interval assumes that this is true.
         bounds: (low, high) of the payoff of one decision, or (low, high, least, most) with the
             bounds of the total payoff from any state on; by name for several utilities. Only the
             guarantee uses them; without them it assumes the observed range.
@@ -313,6 +313,8 @@ class _SimulatorMeasurement:
                 for i, known in enumerate(ranges)
             ]
             self.guaranteed = dict(zip(self.names, zip(ends, ranges, strict=True), strict=True))
+        if guarantee and combined:
+            values[COMBINATION]["notes"].append("the best combination has no guaranteed bounds")
         return self._results(episodes, collection.steps, values)
 
     def _of_counts(self, name: str, estimate: CountEstimate) -> dict[str, Any]:
@@ -458,7 +460,10 @@ class _SimulatorMeasurement:
                 each |= {"fitted_episodes": agent + reference, "utility_function": fit}
             # A learnt utility has no natural sign.
             elif given["value"] > 0 > given["rationality"]:
-                notes.append(PESSIMISES)
+                notes.append(
+                    "the rationality is negative: the agent does worse than the reference at this "
+                    "utility; `signed` has a minus sign, and MEG and its interval have none"
+                )
             each["notes"] = tuple(notes)
             out[name] = SimulatorResult(
                 utility=name,

@@ -103,7 +103,7 @@ class FreeChoice:
                 taken = int(array.flat[0]) - first
                 if 0 <= taken < count:
                     return self.decision(taken)
-            if array.shape != (count,) or array.dtype.kind != "f":
+            if array.shape != (count,) or array.dtype.kind not in "fiu":
                 raise InvalidPolicyError(
                     f"{name} answered {answer!r}, expected an action {first}..{first + count - 1} "
                     f"or an array [{count}] of probabilities"

@@ -258,7 +258,13 @@ class States:
             key = self.saver.key(env)
         else:
             key = key_of(observation)
-        number = self._numbers.get(key)
+        try:
+            number = self._numbers.get(key)
+        except TypeError as cause:
+            raise InvalidParameterError(
+                f"the function state= returned {key!r}, expected a hashable key, such as a tuple "
+                f"of numbers or bytes"
+            ) from cause
         if number is None:
             # Environments may change observations in place.
             saved, shown = self.saver and self.saver.save(env), copy.deepcopy(observation)
