@@ -327,7 +327,8 @@ class Fitting:
             estimates.append((value - half - unknown, value, half, unknown, b))
         low, value, half, unknown, b = map(float, max(estimates))
         notes = [
-            "an estimate without a guarantee; MEG may be larger at rationalities that were not tried"
+            "an estimate without a guarantee; MEG may be larger at rationalities that were not "
+            "tried"
         ]
         if unknown > max(half, 0.05 * value):
             notes.append(
