@@ -95,20 +95,18 @@ def _shares(checks: Sequence[Check], b: FloatArray) -> tuple[FloatArray, FloatAr
     return share / np.where(total > 0, total, 1.0), total
 
 
-def spread_of_fits(checks: Sequence[Check], rationality: float) -> tuple[float, float]:
+def spread_of_fits(checks: Sequence[Check], rationality: float) -> float:
     """Return the standard deviation of soft values between checks of near rationalities.
 
-    Also return their effective number. Each check follows another fit.
+    Each check follows another fit. It is 0 if there is only one.
     """
     b = np.array([rationality])
     share = _shares(checks, b)[0][:, 0]
     values = np.array([each.values(b)[:, 0].mean() + each.shortfall for each in checks])
     values, share = values[share > 0], share[share > 0]
     count = 1.0 / (share**2).sum()
-    if count < 1.0 + 1e-9:
-        return 0.0, 1.0
-    variance = (share * (values - share @ values) ** 2).sum() * count / (count - 1.0)
-    return math.sqrt(variance), float(count)
+    variance = (share * (values - share @ values) ** 2).sum() * count / max(count - 1.0, 1e-9)
+    return math.sqrt(variance)
 
 
 def pooled_value(

@@ -294,9 +294,8 @@ class Fitting:
         apart = max(float(agent.std(ddof=1)), float(every.std(ddof=1)))
         agent_error = apart / math.sqrt(len(agent))
         checks, estimates = self._valid([*fit.checks, *last]), []
-        # Any rationality that was tried may be better than the one that was found.
+        rationalities = fit.rationality * _MULTIPLES
         tried = np.array([each.rationality for each in checks])
-        rationalities = np.append(fit.rationality * _MULTIPLES, tried)
         most = self._ceiling(_ERRORS)
         level = 0.5 * (1.0 + self._level)
         quantile = float(student.ppf(level, len(agent) - 1))
@@ -310,9 +309,7 @@ class Fitting:
                 soft, soft_error = second.corrected, second.estimate[1]
                 count = float(len(second.weights))
                 # Fresh episodes of one fit may all lack the same trajectories.
-                spread, fits = spread_of_fits(checks, b)
-                if spread > soft_error:
-                    soft_error, count = spread, fits
+                soft_error = max(soft_error, spread_of_fits(checks, b))
             # The sum of errors of means of few and of many numbers (Welch 1947).
             freedom = np.array([len(agent) - 1.0, max(count - 1.0, 1.0)])
             squares = np.array([b * agent_error, soft_error]) ** 2 + 1e-30
@@ -344,6 +341,8 @@ class Fitting:
             )
         error = quantile * agent_error
         bound = float(upper_bounds(checks, collected, rationalities, _ERRORS, error).max())
+        # Any rationality that was tried may be better than the one that was found.
+        bound = max(bound, float(upper_bounds(checks, collected, tried, _AGREE, error).max()))
         high = max(value, bound)
         ceiling = self._ceiling(quantile)
         free_error = float(fit.free.std()) / math.sqrt(len(fit.free))
