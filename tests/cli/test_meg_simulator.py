@@ -122,6 +122,7 @@ def test_a_folder_keeps_results_and_a_page(run: Run, mine: Path) -> None:
     assert result["report"] == str((mine / "run" / "report.html").resolve())
     page = (mine / "run" / "report.html").read_text()
     assert "mine.py:walker" in page and "Estimates by number of steps" in page
+    assert ">None<" not in page
     done = run(*command)
     assert of_json(done) == result and "holds this measurement already" in done.err
     refused = run(*command, "--seed", "3")

@@ -159,6 +159,10 @@ def test_without_an_estimate_a_note_says_why() -> None:
     )
     assert not result.estimated
     assert any("a quantile function" in note for note in result.notes)
+    shown = Shown()
+    shown.observation_space = gymnasium.spaces.Space()  # like those of other packages
+    result = from_simulator(shown, lambda seen: [0.5, 0.5], horizon=5, budget=1_000)
+    assert any("not vectors of fixed length" in note for note in result.notes)
 
 
 # --- Parts ----------------------------------------------------------------------------------------

@@ -178,6 +178,11 @@ def test_time_limits_are_horizons() -> None:
         measured(Truncates())
 
 
+def test_a_key_that_is_no_key_is_refused() -> None:
+    with pytest.raises(InvalidParameterError, match="expected a hashable key"):
+        from_simulator(Corridor(), lambda seen: ROW, horizon=4, state=lambda seen, info: [seen])
+
+
 def test_wrappers_are_part_of_the_world() -> None:
     exact = known_utility(table(SLIP, 5), [ROW] * 4)
     doubled = gymnasium.wrappers.TransformReward(OfGymnasium(), lambda paid: 2 * paid)
