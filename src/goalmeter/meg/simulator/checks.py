@@ -191,6 +191,7 @@ def played_particles(
     """
     assert simulator.recorder is not None
     b, flattened = values.rationalities[column], simulator.recorder.flattened
+    nothing = np.zeros(flattened(episodes[0].observation).shape)
     weight, before = np.zeros(len(episodes)), np.zeros(len(episodes))
     total, variance = np.zeros((2, len(episodes) // size))
     groups = np.arange(len(episodes)).reshape(-1, size)
@@ -198,7 +199,7 @@ def played_particles(
         ended = np.array([each.ended for each in episodes])
         if ended.all():
             break
-        seen = [flattened(each.observation) for each in episodes]
+        seen = [nothing if each.ended else flattened(each.observation) for each in episodes]
         value, log_ratio, actions = values.policy(np.stack(seen), t, column, generator)
         value = np.where(ended, 0.0, value)
         weight += value - before

@@ -263,7 +263,8 @@ class Collection:
         player, purpose = other or self.actor, "states" if other else "agent"
         for played in episodes_until(self.simulator, player, self.horizon, steps, number, least=0):
             self.steps[purpose] += played.steps
-            self._played += [] if other else [played]
+            if other is None:
+                self._played.append(played)
 
     def _from_episodes(self) -> None:
         self.draws = {}, self.simulator.walked

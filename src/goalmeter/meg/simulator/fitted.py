@@ -135,7 +135,8 @@ class Fitting:
                     near, checks = b * _MULTIPLES, [*fit.checks, *last]
                     place = upper_bounds(checks, float(returns.mean()), near, _ERRORS).argmax()
                     b = float(near[place]) if 0 < place < len(near) - 1 else b / 2.0
-            out.append(self._combined(fit, returns, last, self.agent.returns[:, which]))
+            deviation = float(self.agent.returns[:, which].std(ddof=1))
+            out.append(self._combined(fit, returns, last, deviation))
         return out
 
     @property
@@ -281,25 +282,24 @@ class Fitting:
         return Check(b, weights, returns, float(variances.mean()), fitted, pooled)
 
     def _combined(
-        self, fit: _Fit, agent: FloatArray, last: Sequence[Check], every: FloatArray
+        self, fit: _Fit, agent: FloatArray, last: Sequence[Check], deviation: float
     ) -> dict[str, Any]:
         """Combine the agent's return with both estimates of the soft value of the start.
 
-        The returns of the agent are those of its last episodes and of every episode.
+        `agent` are the returns of its last episodes, `deviation` is that of all its returns.
         """
         from scipy.stats import t as student
 
         collected = float(agent.mean())
         # Few last episodes may be alike by chance; the first ones chose, but their spread is valid.
-        apart = max(float(agent.std(ddof=1)), float(every.std(ddof=1)))
-        agent_error = apart / math.sqrt(len(agent))
-        checks, estimates = self._valid([*fit.checks, *last]), []
-        rationalities = fit.rationality * _MULTIPLES
-        tried = np.array([each.rationality for each in checks])
+        agent_error = max(float(agent.std(ddof=1)), deviation) / math.sqrt(len(agent))
+        last = self._valid(last)
+        checks, estimates = [*self._valid(fit.checks), *last], []
+        rationalities = np.array([each.rationality for each in checks])
         most = self._ceiling(_ERRORS)
         level = 0.5 * (1.0 + self._level)
         quantile = float(student.ppf(level, len(agent) - 1))
-        for second in self._valid(last):
+        for second in last:
             b = second.rationality
             soft, soft_error, count = (
                 float(each[0]) for each in pooled_value(checks, np.array([b]))
@@ -340,10 +340,11 @@ class Fitting:
                 "rare episodes with a high return, the estimate is too large"
             )
         error = quantile * agent_error
-        bound = float(upper_bounds(checks, collected, rationalities, _ERRORS, error).max())
-        # Any rationality that was tried may be better than the one that was found.
-        bound = max(bound, float(upper_bounds(checks, collected, tried, _AGREE, error).max()))
-        high = max(value, bound)
+        near = fit.rationality * _MULTIPLES
+        bound = float(upper_bounds(checks, collected, near, _ERRORS, error).max())
+        # The rationality of any check may be better than the one that was found.
+        far = float(upper_bounds(checks, collected, rationalities, _AGREE, error).max())
+        high = max(value, bound, far)
         ceiling = self._ceiling(quantile)
         free_error = float(fit.free.std()) / math.sqrt(len(fit.free))
         least, towards = math.hypot(error, quantile * free_error), gain * math.copysign(1.0, b)
@@ -362,7 +363,7 @@ class Fitting:
                 )
             notes.append(note)
             upper = float(np.mean(gained)) + math.copysign(error, sign * b)
-            bound = float(upper_bounds(checks, upper, sign * tried, _ERRORS).max())
+            bound = float(upper_bounds(checks, upper, sign * rationalities, _ERRORS).max())
             low, high = 0.0, max(high, bound)
         particles, episodes = "twisted sequential Monte Carlo", "fresh episodes of the soft policy"
         check = particles if self._by_particles else episodes

@@ -161,8 +161,8 @@ def from_simulator(
     with ExitStack() as closing:
         closing.enter_context(seeded_globals(seed))
         if isinstance(env, TabularMDP):
-            given = reference is not None or state is not None or env.discount != 1.0
-            if given or chance not in (None, FROM_GENERATOR):
+            options = reference, state, None if chance == FROM_GENERATOR else chance
+            if env.discount != 1.0 or any(option is not None for option in options):
                 raise InvalidParameterError(
                     "a TabularMDP is measured without discount (payoffs are summed), reference=, "
                     "state= or chance= (actions are compared with free choice, states are known, "

@@ -32,8 +32,9 @@ class Recorder:
             )
             for axis in (0, 1):
                 ends = np.linspace(0, image.shape[axis], _PIXELS, endpoint=False).astype(int)
-                sizes = np.diff(ends, append=image.shape[axis]).reshape([-1, 1, 1][: 3 - axis])
-                image = np.add.reduceat(image, ends, axis=axis) / sizes
+                sizes = np.diff(ends, append=image.shape[axis])
+                sums = np.add.reduceat(image, ends, axis=axis)
+                image = sums / (sizes[:, None, None] if axis == 0 else sizes[:, None])
             return image.ravel().astype(np.uint8 if self._space.dtype == np.uint8 else np.float32)
         if len(shape) == 1:
             return np.asarray(observation, dtype=np.float32)
