@@ -3,8 +3,9 @@
 Worlds whose MEG is known exactly are sampled: the measure sees steps, not tables. `coverage` is the
 share of runs whose 95% interval contains the exact value; `below` and `above` are the shares whose
 interval lies entirely below or above it. `width`, `lower` (the lower end) and `bias` (of the
-corrected estimate) are means over the runs, as shares of the exact value. `none` counts runs
-without an interval: too many states for the budget, or too many decisions in untried actions.
+corrected estimate) are means over the runs, as shares of the exact value (in nats / 100 if that is
+0). `none` counts runs without an interval: too many states for the budget, or too many decisions in
+untried actions.
 
 An agent is known by its policy, or in episodes only, `by answers` (its distributions) or `by
 actions`. Steps are drawn from restored states, or (`episodes`) counted in episodes only.
@@ -25,8 +26,8 @@ import goalmeter as gm
 from goalmeter._types import FloatArray
 from goalmeter.agents.environment_agents import table_actor
 from goalmeter.gridworld import key_door, maze, tabular_world
+from goalmeter.meg.simulator.bootstrap import Bootstrap, CountEstimate
 from goalmeter.meg.simulator.collection import Collection
-from goalmeter.meg.simulator.counts import Bootstrap, CountEstimate
 from goalmeter.meg.simulator.protocol import Episodes, TabularSimulator
 from goalmeter.tabular import epsilon_greedy, optimal_policy, soft_plan
 
@@ -102,6 +103,30 @@ def lottery(probability: float, horizon: int = 20) -> gm.TabularMDP:
     return gm.TabularMDP(p, [0.0, 1.0], horizon=horizon)
 
 
+def weather(influence: float) -> gm.TabularMDP:
+    """Actions move between two places; payoffs come from a weather of its own, and from place 1."""
+    places, changes = [[0.9, 0.1], [0.1, 0.9]], [[0.6, 0.4], [0.4, 0.6]]
+    p = np.array([[np.outer(to, change).ravel() for to in places] for change in changes * 2])
+    return gm.TabularMDP(p, [0.0, 1.0, influence, 1.0 + influence], horizon=6)
+
+
+def twice(mdp: gm.TabularMDP) -> gm.TabularMDP:
+    """The world with two copies of each action."""
+    p = np.repeat(mdp.transition.to_dense(), 2, axis=1)
+    return gm.TabularMDP(p, mdp.reward, horizon=mdp.horizon)
+
+
+def greedy_at_each_time(mdp: gm.TabularMDP) -> FloatArray:
+    """One optimal action at each time, the first of several, [H, S, A]."""
+    p, reward = mdp.transition.to_dense(), np.asarray(mdp.reward)
+    values, policies = np.zeros(len(p)), []
+    for _ in range(mdp.horizon or 0):
+        q = reward[:, None] + p @ values
+        values = q.max(axis=1)
+        policies.append(np.eye(mdp.n_actions)[(q >= values[:, None] - 1e-9).argmax(axis=1)])
+    return np.array(policies[::-1])
+
+
 def cases() -> list[Case]:
     lake, firm, large = frozen_lake(), frozen_lake(slippery=False), frozen_lake(True, 8, 60)
     cliff, cab = gm.cliff_world(1), gm.TabularMDP.from_gymnasium("Taxi-v4", horizon=25)
@@ -171,6 +196,26 @@ def cases() -> list[Case]:
             for known in (ANSWERS, ACTIONS)
             for kind, restores in (("", True), (", episodes", False))
         ),
+        # Actions that are equivalent for the utility, or nearly so.
+        *(
+            Case(f"weather, influence {c}, by {known}", m, np.tile([0.05, 0.95], (4, 1)), known)
+            for c in (0.0, 0.01, 0.1)
+            for m in [weather(c)]
+            for known in (POLICY, ACTIONS)
+        ),
+        *(
+            Case(f"{name}, optimal at each time", mdp, greedy_at_each_time(mdp))
+            for name, mdp in (
+                ("slippery lake", lake),
+                ("cliff world, slip 0.2", slick[0.2]),
+                ("random 0", first),
+                ("open maze, slip 0.1", halls),
+            )
+        ),
+        Case("random 0, actions twice, β = 1", twice(first), soft(twice(first), 1.0)),
+        Case("random 0, actions twice, ε = 0.1", twice(first), greedy(twice(first), 0.1)),
+        Case("open maze, slip 0.1, optimal, by actions", halls, greedy(halls, 0.0), ACTIONS),
+        Case("slippery lake, optimal, episodes", lake, greedy(lake, 0.0), restores=False),
     ]
 
 
@@ -209,15 +254,15 @@ def covered(case: Case, budget: int, runs: int, first: int = 0) -> dict[str, Any
     row |= {"none": runs - len(estimates), "seconds": seconds / runs}
     if not estimates:
         return row
-    ends = np.array([each.interval for each in estimates])
+    ends, unit = np.array([each.interval for each in estimates]), exact if exact > slack else 1.0
     return row | {
         "coverage": float(np.mean((ends[:, 0] <= exact + slack) & (exact <= ends[:, 1] + slack))),
         "below": float(np.mean(ends[:, 1] + slack < exact)),
         "above": float(np.mean(ends[:, 0] - slack > exact)),
-        "width": float(np.mean(np.ptp(ends, axis=1))) / exact,
-        "lower": float(np.mean(ends[:, 0])) / exact,
-        "bias": float(np.mean([each.value for each in estimates])) / exact - 1,
-        "uncorrected": float(np.mean([each.plain for each in estimates])) / exact - 1,
+        "width": float(np.mean(np.ptp(ends, axis=1))) / unit,
+        "lower": float(np.mean(ends[:, 0])) / unit,
+        "bias": (float(np.mean([each.value for each in estimates])) - exact) / unit,
+        "uncorrected": (float(np.mean([each.plain for each in estimates])) - exact) / unit,
         "untried": float(np.mean([max(each.untried) for each in estimates])),
     }
 

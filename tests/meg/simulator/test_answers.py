@@ -10,8 +10,9 @@ import pytest
 import goalmeter as gm
 from goalmeter._types import AnyArray, FloatArray
 from goalmeter.agents.environment_agents import table_actor
+from goalmeter.meg.simulator.bootstrap import Bootstrap
 from goalmeter.meg.simulator.collection import Collection, estimated_agent
-from goalmeter.meg.simulator.counts import AgentRecord, Bootstrap, CountTable, Models
+from goalmeter.meg.simulator.counts import AgentRecord, CountTable, Models
 from goalmeter.meg.simulator.protocol import Episodes, TabularSimulator
 from goalmeter.tabular import soft_plan
 

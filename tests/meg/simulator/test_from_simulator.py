@@ -11,7 +11,7 @@ import pytest
 from goalmeter._errors import InvalidParameterError, InvalidUtilityError
 from goalmeter.meg import known_utility, unknown_utility
 from goalmeter.meg.simulator import SimulatorInterrupted, from_simulator
-from goalmeter.meg.simulator.counts import Bootstrap
+from goalmeter.meg.simulator.bootstrap import Bootstrap
 from goalmeter.tabular import TabularMDP, cliff_world, epsilon_greedy, optimal_policy
 
 # Example 1 of the paper: one choice, cheese or nothing.

@@ -1,14 +1,14 @@
-"""MEG of a world that is known by counts of its steps, and its confidence interval."""
+"""MEG of a world that is known by counts of its steps."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import entr
 
 from goalmeter._types import BoolArray, FloatArray, IntArray
 
@@ -77,7 +77,9 @@ class Influence(NamedTuple):
     visits: FloatArray  # expected visits of each state by the agent and by the soft plan, [S, 2]
 
 
-# Largest weights of payoffs of size 1, damping at which a search ends, and number of steps.
+# Multiples of a rationality at which MEG is evaluated.
+MULTIPLES = np.append(4.0 ** np.arange(-6, 6), -(4.0 ** np.arange(-2, 5)))
+# Largest weights of payoffs that differ by 1, damping at which a search ends, and number of steps.
 _FARTHEST, _MOST_DAMPING, _MOST_STEPS = 1e6, 1e8, 200
 
 
@@ -206,11 +208,12 @@ class Models:
         return may be that of another agent, `collected` [F, R].
         """
         payoff = np.einsum("pur,uf->pfr", self.payoff, directions)
-        # Payoffs of similar size give similar weights.
-        unit = 1.0 / np.maximum(np.abs(payoff).max(axis=(0, 2)), 1e-300)
+        # Payoffs that differ by as much give similar weights.
+        size = np.maximum(np.abs(payoff).max(axis=(0, 2)), 1e-290)
+        unit = 1.0 / np.maximum(np.ptp(payoff, axis=(0, 2)), 1e-9 * size)
         collected = (self.collected(directions) if collected is None else collected) * unit[:, None]
         payoff = payoff * unit[:, None]
-        rounding = 1e-13 * self.table.horizon
+        rounding = 1e-13 * self.table.horizon * (size * unit)[:, None]
 
         def evaluate(weights: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
             soft, mean, covariance = self._soft_return(payoff, weights)
@@ -252,6 +255,33 @@ class Models:
                 values[:-1] = np.where(np.isfinite(most), most, 0.0)
             ends.append(sign * values[:-1][table.starts > 0].max())
         return np.array(ends)
+
+    def evidence(self, weights: FloatArray) -> FloatArray:
+        """Return MEG at multiples `MULTIPLES` of weights [U], [B, R]."""
+        payoff, out = np.einsum("pur,u->pr", self.payoff, weights), []
+        for multiple in MULTIPLES:
+            values = np.zeros((self.table.n_states + 1, self.n))
+            for _ in range(self.table.horizon):
+                q = (self.expect(values) + multiple * payoff).reshape(*self._shape, self.n)
+                values[:-1] = self._choose(q)[0]
+            out.append((self.starts * values[:-1]).sum(axis=0))
+        return np.asarray(MULTIPLES[:, None] * self.collected(weights[:, None]) - np.array(out))
+
+    def information(self) -> FloatArray:
+        """Return the agent's relative entropy to free choice, which no MEG exceeds, [R].
+
+        If the policy is an estimate, it is that of a deterministic agent.
+        """
+        assert self.policy is not None, "the agent's policy is unknown"
+        each = np.log(self._usable.sum(axis=1)) + np.zeros((len(self.policy), 1, 1))
+        if self.agent.corrections is None:
+            each = each - entr(self.policy).sum(axis=2)
+        values = np.zeros((self.table.n_states + 1, self.n))
+        for t in reversed(range(self.table.horizon)):
+            now = min(t, len(self.policy) - 1)
+            later = self.expect(values).reshape(*self._shape, self.n)
+            values[:-1] = each[now] + (self.policy[now] * later).sum(axis=1)
+        return np.asarray((self.starts * values[:-1]).sum(axis=0))
 
     def soft_policies(self, paid: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return soft values [H + 1, S + 1, R] and policies [H, S, A, R] of payoffs [P, R]."""
@@ -315,177 +345,3 @@ def _variance(counts: FloatArray, values: FloatArray) -> FloatArray:
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
     apart = values - (shares * values).sum(axis=1, keepdims=True)
     return np.asarray((shares * apart**2).sum(axis=1))
-
-
-# --- Intervals ------------------------------------------------------------------------------------
-# Percentiles of MEG over resampled counts, shifted by twice the bias of the bootstrap: resampling
-# repeats the bias that the estimate itself has.
-
-RESAMPLES = 200
-MOST_UNTRIED = 0.01  # share of decisions in untried actions above which there is no interval
-MOST_UNPAID = 0.02  # share of resamples without any payoff from which on there is no interval
-_CHUNK = 2**23  # number of resampled shares that are held at once
-_ROUNDING = 1e-9  # size of corrections that rounding errors explain
-_RESOLUTION = 1e-4  # searches end when a Newton step promises fewer nats
-_UNSEEN = 3.0  # an outcome that did not occur in n draws has a probability below 3 / n (95%)
-
-
-@dataclass(frozen=True)
-class CountEstimate:
-    """MEG of counted steps with its interval, in nats."""
-
-    value: float  # corrected for bias
-    interval: tuple[float, float] | None  # None if too much is untried or unpaid
-    weights: FloatArray  # of the utilities, times the rationality, [U]
-    plain: float  # MEG of the observed frequencies
-    resampled: FloatArray  # MEG of resampled counts, [R]
-    paid: BoolArray  # whether resampled counts have any payoff, [R]
-    standard_error: float  # by the influence function
-    untried: tuple[float, float]  # share of decisions of the agent and of the soft plan
-    beyond: tuple[float, float]  # how much what was not sampled moves each end outwards
-    # How much only returns and states that the agent's episodes lack would move them.
-    lacking: tuple[float, float]
-    steps_to_halve: float  # number of further steps that would halve the width
-    ceiling: float  # largest MEG of any agent
-
-    def minus(self, other: CountEstimate, level: float) -> tuple[float, tuple[float, float]]:
-        """Return the difference to MEG towards another utility, and its interval."""
-        difference = self.resampled - other.resampled
-        both = self.paid & other.paid
-        value, (low, high) = shifted(self.plain - other.plain, difference, level, both)
-        low -= self.lacking[0] + other.lacking[1]
-        high += self.lacking[1] + other.lacking[0]
-        return value, (max(low, -self.ceiling), min(high, self.ceiling))
-
-
-class Bootstrap:
-    """Models of resampled counts, shared by all utilities.
-
-    `length` is the mean number of steps of an episode of the agent if pairs are drawn one by one;
-    0 if all counts come from episodes.
-    """
-
-    def __init__(
-        self,
-        table: CountTable,
-        agent: AgentRecord,
-        seed: int,
-        length: float = 0.0,
-        resamples: int = RESAMPLES,
-    ) -> None:
-        self._base, self._length, self._seed = Models(table, agent), length, seed
-        is_exact = agent.corrections is None or np.ptp(agent.corrections) < _ROUNDING
-        known = is_exact and (table.starts > 0).sum() == 1
-        self._n = 0 if known and not table.random.size else resamples
-
-    def measure(self, directions: FloatArray, level: float) -> CountEstimate:
-        """Return MEG towards the best weights of combinations [U, F] of utilities."""
-        best = self._base.maximise(directions)
-        plain, weights = float(best.value[0]), directions @ best.weights[:, 0]
-        table, agent = self._base.table, self._base.agent
-        part, resampled = max(1, _CHUNK // table.counts.size), np.zeros(0)
-        paid = np.zeros(0, dtype=bool)
-        for start in range(0, self._n, part):
-            n = min(part, self._n - start)
-            models = Models(table, agent, n, (self._seed, start))
-            more = models.maximise(directions, best.weights[:, 0], _RESOLUTION).value
-            resampled = np.append(resampled, more)
-            paid = np.append(paid, (more > 0) | models.collected(directions).any(axis=0))
-        if not self._n:
-            resampled, paid = np.array([plain]), np.array([True])
-        value, (low, high) = shifted(plain, resampled, level, paid)
-        errors, rare = [value - low, high - value], self._rare_returns(directions, weights, plain)
-        known = np.hypot(errors, rare)
-        beyond, lacking = np.hypot(known, self._unseen(weights)) - errors, known - errors
-        # A sampled return may exceed what the model can give, but no policy has more than this.
-        ceiling = table.horizon * float(np.log(table.n_actions))
-        ends = np.clip([low - beyond[0], high + beyond[1]], 0.0, ceiling).tolist()
-        effect = self._base.influence(weights)
-        pairs, episode = variances(self._base, effect, weights)
-        error = (pairs / np.maximum(table.total, 1.0)).sum() + episode / table.starts.sum()
-        untried = self._untried(effect)
-        is_determined = max(untried) <= MOST_UNTRIED and np.mean(~paid) < MOST_UNPAID
-        # The error decreases with the square root of draws and episodes, if they matter at all.
-        steps = table.total[table.random].sum() + self._length * table.starts.sum() * (episode > 0)
-        return CountEstimate(
-            min(max(value, 0.0), ceiling),
-            (ends[0], ends[1]) if is_determined else None,
-            weights,
-            plain,
-            resampled,
-            paid,
-            float(np.sqrt(error)),
-            untried,
-            (float(beyond[0]), float(beyond[1])),
-            (float(lacking[0]), float(lacking[1])),
-            3.0 * float(steps),
-            ceiling,
-        )
-
-    def _rare_returns(
-        self, directions: FloatArray, weights: FloatArray, plain: float
-    ) -> tuple[float, float]:
-        """Return how far returns that the agent's episodes may lack move MEG, down and up.
-
-        By the rule of three their mean is then closer to an extreme. An agent that always gave the
-        same answer in a state at a time may give others in states that no episode visited. A known
-        policy lacks none.
-        """
-        base, agent = self._base, self._base.agent
-        if agent.corrections is None or agent.missing is None:
-            return 0.0, 0.0
-        along = weights if weights.any() else directions.sum(axis=1)
-        mean = base.collected(np.eye(len(along)))
-        count = len(agent.corrections)
-        apart = np.array([-1, 1]) * (np.abs(along) @ agent.missing) / math.sqrt(count)
-        if agent.varies:
-            apart = _UNSEEN / (count + _UNSEEN) * (base.extremes(along) - along @ mean)
-        lower, higher = (
-            base.maximise(
-                directions,
-                collected=directions.T @ (mean + end / (along @ along) * along[:, None]),
-            )
-            for end in apart.tolist()
-        )
-        low, high = float(lower.value[0]), float(higher.value[0])
-        # If the lower return asks for the opposite goal, one between has no goal.
-        opposite = float(along @ (directions @ lower.weights[:, 0])) <= 0
-        return plain - (0.0 if opposite else min(low, plain)), max(low, high, plain) - plain
-
-    def _untried(self, effect: Influence) -> tuple[float, float]:
-        """Return the share of decisions in untried actions of the agent and of the soft plan."""
-        free, policy = ~self._base.tried[..., 0], self._base.agent.policy
-        assert policy is not None, "the agent's policy is unknown"
-        untried = np.stack([(policy.mean(axis=0) * free).sum(axis=1), free.mean(axis=1)], axis=1)
-        shares = (untried * effect.visits).sum(axis=0)
-        shares /= np.maximum(effect.visits.sum(axis=0), 1e-300)
-        return float(shares[0]), float(shares[1])
-
-    def _unseen(self, weights: FloatArray) -> float:
-        """Return the largest effect if a pair had an outcome of another action of its state."""
-        table, random = self._base.table, self._base.table.random
-        if not random.size:
-            return 0.0
-        # Outcomes of all actions of the state of each pair.
-        state, size = np.arange(len(table.certain)) // table.n_actions, (table.n_states, -1)
-        after, used = table.after.reshape(size)[state], table.counts.reshape(size)[state] > 0
-        paid = table.paid.reshape(*size, table.paid.shape[2])[state]
-        effect, used = self._base.influence(weights, after, paid).outcomes[random], used[random]
-        spread = np.where(used, effect, -np.inf).max(axis=1)
-        spread = spread - np.where(used, effect, np.inf).min(axis=1)
-        return float((spread * np.minimum(_UNSEEN / table.total[random], 1.0)).max())
-
-
-def shifted(
-    plain: float, resampled: FloatArray, level: float, paid: BoolArray
-) -> tuple[float, tuple[float, float]]:
-    """Return an estimate and its interval from resampled values, corrected for bias."""
-    # A payoff that was sampled a few times is missing in some resamples. They have no MEG and would
-    # make the correction for bias as large as the estimate.
-    resampled = resampled[paid] if paid.any() else resampled
-    ends = np.quantile(resampled, [0.5 - level / 2, 0.5 + level / 2])
-    # A resampled return beyond what its model can give has a very large MEG.
-    common = resampled[(resampled >= ends[0]) & (resampled <= ends[1])]
-    bias = float(common.mean()) - plain
-    low, high = ends - 2 * bias
-    return plain - bias, (float(low), float(high))

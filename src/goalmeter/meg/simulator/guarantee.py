@@ -175,6 +175,7 @@ def _chain(
     return _Chain(mean[-1], moved[-1], beyond[-1])
 
 
+@np.errstate(invalid="ignore")  # bounds may be infinite, and their differences undefined
 def _second_order(
     world: _World, means: FloatArray, weights: FloatArray, rest: FloatArray
 ) -> FloatArray:
@@ -254,12 +255,12 @@ class _Problem:
             low, high = sorted(factor * end for end in self.ends)
             error /= 2
             known += upper_limit(factor * self.returns, low=low, high=high, error=error)
-        return float(known + self.world.limits(weights[None], error)[1, 0])
+        bound = float(known + self.world.limits(weights[None], error)[1, 0])
+        return bound if math.isfinite(bound) else math.inf
 
     def evidence(self, b: float, error: float) -> float:
         """Return a lower bound of MEG at rationality b."""
-        bound = self._upper(-b, self._chain(b), error)
-        return -bound if math.isfinite(bound) else -math.inf
+        return -self._upper(-b, self._chain(b), error)
 
     def height(self, b: float, policy: FloatArray, error: float) -> float:
         """Return an upper bound of MEG at rationality b, by a policy."""

@@ -19,8 +19,8 @@ from goalmeter._errors import MOST_SEED, InvalidParameterError, finite, whole
 from goalmeter._types import FloatArray
 from goalmeter.agents.environment_agents import Actor, actor_of, table_actor
 from goalmeter.agents.user_code import caller_guard
+from goalmeter.meg.simulator.bootstrap import Bootstrap, CountEstimate
 from goalmeter.meg.simulator.collection import INTERRUPT, Collection
-from goalmeter.meg.simulator.counts import Bootstrap, CountEstimate
 from goalmeter.meg.simulator.environments import (
     GymnasiumSimulator,
     Simulator,
@@ -298,8 +298,7 @@ class _SimulatorMeasurement:
         estimates = {name: bootstrap.measure(one, self.level) for name, one in directions.items()}
         values = {name: self._of_counts(name, one) for name, one in estimates.items()}
         for one, other in permutations([name for name, x in estimates.items() if x.interval], 2):
-            difference = estimates[one].minus(estimates[other], self.level)[1]
-            values[one]["differences"][other] = difference
+            values[one]["differences"][other] = estimates[one].minus(estimates[other], self.level)
         if guarantee and not simulator.returns_to_states:
             self._guarantee_from_start(episodes)
         elif guarantee:
@@ -337,6 +336,14 @@ class _SimulatorMeasurement:
                 "the interval includes the effects of outcomes, returns or states that were not "
                 "sampled but may exist; more steps make it narrower"
             )
+        steps: int | None = math.ceil(estimate.steps_to_halve)
+        if interval and sum(estimate.undetermined) > 0.1 * (interval[1] - interval[0]):
+            steps = None
+            notes.append(
+                "some actions differ by less than their sampling errors, and MEG depends on which "
+                "of them is better: the interval includes all that the counts allow, and more "
+                "steps make it narrower only if these actions do differ"
+            )
         weights = dict(zip(self.names, estimate.weights.tolist(), strict=True))
         return {
             "value": estimate.value,
@@ -344,7 +351,7 @@ class _SimulatorMeasurement:
             "rationality": weights.get(name, 1.0),
             "method": "MEG of the table estimated from counted steps; interval from resampled "
             "counts",
-            "steps_to_halve": math.ceil(estimate.steps_to_halve) or None if interval else None,
+            "steps_to_halve": steps or None if interval else None,
             "weights": weights if name == COMBINATION else None,
             "differences": {},
             "notes": notes,
