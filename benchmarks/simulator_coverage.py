@@ -16,7 +16,9 @@ method was chosen with other seeds.
 
 from __future__ import annotations
 
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import harness
@@ -274,9 +276,9 @@ def measure(quick: bool) -> dict[str, Any]:
         return {"cells": [covered(c, BUDGETS[0], 2) for c in (chosen[2], chosen[-1])], "many": []}
     many = [covered(chosen[2], 200_000, MANY, first=2 * FIRST)]
     each = [(case, budget) for case in chosen for budget in case.budgets]
-    cells = [
-        covered(case, budget, RUNS, first=FIRST + 1000 * i) for i, (case, budget) in enumerate(each)
-    ]
+    with ProcessPoolExecutor() as pool:  # rows do not depend on each other
+        firsts = [FIRST + 1000 * i for i in range(len(each))]
+        cells = [*pool.map(covered, *zip(*each, strict=True), repeat(RUNS), firsts)]
     return {"cells": cells, "many": many}
 
 

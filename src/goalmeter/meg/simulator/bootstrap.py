@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import chdtri
 
 from goalmeter._types import BoolArray, FloatArray
 from goalmeter.meg.simulator.counts import (
@@ -32,7 +33,7 @@ _CHUNK = 2**23  # number of resampled shares that are held at once
 _ROUNDING = 1e-9  # size of corrections that rounding errors explain, in largest payoffs
 _RESOLUTION = 1e-4  # searches end when a Newton step promises fewer nats
 _DETERMINED = 3.0  # most that resamples change a rationality that is determined by the counts
-# From this multiple of the best rationality on, soft plans are nearly greedy. Among equal actions,
+# From this multiple of the best rationality on, soft plans are almost greedy. Among equal actions,
 # the bootstrap has the share sqrt(2) - 1 of the bias of the largest estimate: the error of a
 # percentile is 2 + sqrt(2) times the bias of the bootstrap instead of twice.
 _GREEDY, _TIES = 16.0, math.sqrt(2.0)
@@ -43,7 +44,7 @@ _UNSEEN = 3.0  # an outcome that did not occur in n draws has a probability belo
 class CountEstimate:
     """MEG of counted steps with its interval, in nats."""
 
-    value: float  # corrected for bias
+    value: float  # corrected for bias; at the rationality with the largest lower limit if it moved
     interval: tuple[float, float] | None  # None if too much is untried or unpaid
     weights: FloatArray  # of the utilities, times the rationality, [U]
     plain: float  # MEG of the observed frequencies
@@ -73,6 +74,15 @@ class CountEstimate:
             high = max(high, self.interval[1] - other.interval[0])
         ends = np.clip([low, high], -self.ceiling, self.ceiling).tolist()
         return ends[0], ends[1]
+
+
+class _Limits(NamedTuple):
+    """Limits of MEG by fixed rationalities."""
+
+    value: float  # at the rationality with the largest lower limit
+    low: float  # that limit; 0 if the agent's return may be that of free choice
+    high: float  # largest upper limit at a rationality that is not the best one
+    most: float  # upper limit of the agent's relative entropy to free choice
 
 
 class Bootstrap:
@@ -116,12 +126,13 @@ class Bootstrap:
         value, ends = shifted(plain, resampled, level, paid)
         low, high = ends
         if self._n and weights.any():
-            fixed, lowest, highest = self._other_rationalities(weights, level, paid)
+            other = self._other_rationalities(weights, level, paid, directions.shape[1])
             least, most = np.quantile(multiples[paid] if paid.any() else multiples, _tails(level))
-            if lowest < low and (least < 1 / _DETERMINED or most > _DETERMINED):
-                value, low = min(value, fixed), lowest
-            high = max(high, highest)
-        undetermined = ends[0] - low, high - ends[1]
+            if other.low < low and (least < 1 / _DETERMINED or most > _DETERMINED):
+                value, low = min(value, other.value), other.low
+            high = max(low, min(max(high, other.high), other.most))
+            value = min(value, high)
+        undetermined = ends[0] - low, max(high - ends[1], 0.0)
         errors, rare = [value - low, high - value], self._rare_returns(directions, weights, plain)
         known = np.hypot(errors, rare)
         beyond, lacking = np.hypot(known, self._unseen(weights)) - errors, known - errors
@@ -159,29 +170,27 @@ class Bootstrap:
             yield Models(table, agent, min(part, self._n - start), (self._seed, start))
 
     def _other_rationalities(
-        self, weights: FloatArray, level: float, paid: BoolArray
-    ) -> tuple[float, float, float]:
-        """Return MEG at the rationality with the largest lower limit, that, and an upper limit.
-
-        The upper limit is the largest one of rationalities far from the best one.
-        """
+        self, weights: FloatArray, level: float, paid: BoolArray, n_weights: int
+    ) -> _Limits:
+        """Return limits of MEG by soft values at multiples of the weights [U]."""
         base = self._base.evidence(weights)[:, 0]
-        parts = [(models.evidence(weights), models.information()) for models in self._models()]
+        parts = [
+            (models.evidence(weights), models.information(weights)) for models in self._models()
+        ]
         resampled, information = (np.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
         fixed = [shifted(*each, level, paid) for each in zip(base, resampled, strict=True)]
         values, ends = np.array([one for one, _ in fixed]), np.array([two for _, two in fixed])
         lower, higher = ends.T
         higher += np.where(MULTIPLES >= _GREEDY, _TIES * (values - base), 0.0)
-        # MEG is above 0 only if the agent's return differs from that of free choice. At the
-        # smallest multiple, it is proportional to the difference.
+        # MEG is above 0 only if the agent's returns differ from those of free choice. At a small
+        # rationality it is proportional to the difference along the weights, which are chosen
+        # among `n_weights` directions.
         least = int(np.argmin(np.abs(MULTIPLES)))
-        limit = ndtri(_tails(level)[1]) * resampled[least].std(ddof=1)
+        limit = math.sqrt(chdtri(n_weights, 1.0 - level)) * resampled[least].std(ddof=1)
         best = int(np.argmax(lower))
         positive = base[least] > limit and lower[best] > 0
         value, low = (max(values[best], 0.0), lower[best]) if positive else (0.0, 0.0)
-        # The agent's relative entropy to free choice bounds every MEG.
-        most = np.quantile(information, _tails(level)[1])
-        return float(value), float(low), float(min(higher[MULTIPLES != 1].max(), most))
+        return _Limits(float(value), float(low), higher[MULTIPLES != 1].max(), information.max())
 
     def _rare_returns(
         self, directions: FloatArray, weights: FloatArray, plain: float

@@ -77,7 +77,7 @@ class Influence(NamedTuple):
     visits: FloatArray  # expected visits of each state by the agent and by the soft plan, [S, 2]
 
 
-# Multiples of a rationality at which MEG is evaluated.
+# Multiples of the best weights at which soft values give lower bounds of MEG.
 MULTIPLES = np.append(4.0 ** np.arange(-6, 6), -(4.0 ** np.arange(-2, 5)))
 # Largest weights of payoffs that differ by 1, damping at which a search ends, and number of steps.
 _FARTHEST, _MOST_DAMPING, _MOST_STEPS = 1e6, 1e8, 200
@@ -257,30 +257,43 @@ class Models:
         return np.array(ends)
 
     def evidence(self, weights: FloatArray) -> FloatArray:
-        """Return MEG at multiples `MULTIPLES` of weights [U], [B, R]."""
-        payoff, out = np.einsum("pur,u->pr", self.payoff, weights), []
+        """Return lower bounds of MEG at multiples `MULTIPLES` of weights [U], [B, R]."""
+        payoff, soft = np.einsum("pur,u->pr", self.payoff, weights), []
         for multiple in MULTIPLES:
             values = np.zeros((self.table.n_states + 1, self.n))
             for _ in range(self.table.horizon):
                 q = (self.expect(values) + multiple * payoff).reshape(*self._shape, self.n)
                 values[:-1] = self._choose(q)[0]
-            out.append((self.starts * values[:-1]).sum(axis=0))
-        return np.asarray(MULTIPLES[:, None] * self.collected(weights[:, None]) - np.array(out))
+            soft.append((self.starts * values[:-1]).sum(axis=0))
+        return np.asarray(MULTIPLES[:, None] * self.collected(weights[:, None]) - np.array(soft))
 
-    def information(self) -> FloatArray:
-        """Return the agent's relative entropy to free choice, which no MEG exceeds, [R].
+    def information(self, weights: FloatArray) -> FloatArray:
+        """Return the agent's relative entropy to free choice, which bounds its MEG, [R].
 
-        If the policy is an estimate, it is that of a deterministic agent.
+        Decisions that cannot change a payoff at weights [U] do not count. If the policy is an
+        estimate, decisions count as deterministic ones.
         """
         assert self.policy is not None, "the agent's policy is unknown"
         each = np.log(self._usable.sum(axis=1)) + np.zeros((len(self.policy), 1, 1))
         if self.agent.corrections is None:
             each = each - entr(self.policy).sum(axis=2)
-        values = np.zeros((self.table.n_states + 1, self.n))
-        for t in reversed(range(self.table.horizon)):
+        table, values = self.table, np.zeros((self.table.n_states + 1, self.n))
+
+        def is_constant(outcomes: FloatArray) -> BoolArray:
+            """Whether all outcomes [P, K] of a state that were seen are equal, [S]."""
+            rows, seen = (x.reshape(table.n_states, -1) for x in (outcomes, table.counts > 0))
+            largest = np.where(seen, rows, -np.inf).max(axis=1)
+            return np.asarray(largest <= np.where(seen, rows, np.inf).min(axis=1))
+
+        pointless = is_constant(table.paid @ weights)  # at the last step
+        for t in reversed(range(table.horizon)):
             now = min(t, len(self.policy) - 1)
             later = self.expect(values).reshape(*self._shape, self.n)
-            values[:-1] = each[now] + (self.policy[now] * later).sum(axis=1)
+            gained = np.where(pointless[:, None], 0.0, each[now])
+            values[:-1] = gained + (self.policy[now] * later).sum(axis=1)
+            if t == table.horizon - 1:
+                certain = table.certain.reshape(self._shape).all(axis=1)
+                pointless &= certain & is_constant(table.after)
         return np.asarray((self.starts * values[:-1]).sum(axis=0))
 
     def soft_policies(self, paid: FloatArray) -> tuple[FloatArray, FloatArray]:
