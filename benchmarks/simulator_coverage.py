@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from itertools import repeat
+from functools import cache
 from typing import Any
 
 import harness
@@ -269,16 +269,25 @@ def covered(case: Case, budget: int, runs: int, first: int = 0) -> dict[str, Any
     }
 
 
+@cache
+def rows() -> list[tuple[Case, int]]:
+    """All worlds and agents, each with all of its budgets."""
+    return [(case, budget) for case in cases() for budget in case.budgets]
+
+
+def row(number: int) -> dict[str, Any]:
+    """One row of the table."""
+    return covered(*rows()[number], RUNS, first=FIRST + 1000 * number)
+
+
 def measure(quick: bool) -> dict[str, Any]:
     """All cells, and slippery FrozenLake at the default budget with many runs."""
     chosen = cases()
     if quick:
         return {"cells": [covered(c, BUDGETS[0], 2) for c in (chosen[2], chosen[-1])], "many": []}
     many = [covered(chosen[2], 200_000, MANY, first=2 * FIRST)]
-    each = [(case, budget) for case in chosen for budget in case.budgets]
     with ProcessPoolExecutor() as pool:  # rows do not depend on each other
-        firsts = [FIRST + 1000 * i for i in range(len(each))]
-        cells = [*pool.map(covered, *zip(*each, strict=True), repeat(RUNS), firsts)]
+        cells = [*pool.map(row, range(len(rows())))]
     return {"cells": cells, "many": many}
 
 

@@ -279,7 +279,7 @@ class Models:
             each = each - entr(self.policy).sum(axis=2)
         table, values = self.table, np.zeros((self.table.n_states + 1, self.n))
 
-        def is_constant(outcomes: FloatArray) -> BoolArray:
+        def is_constant(outcomes: FloatArray | IntArray) -> BoolArray:
             """Whether all outcomes [P, K] of a state that were seen are equal, [S]."""
             rows, seen = (x.reshape(table.n_states, -1) for x in (outcomes, table.counts > 0))
             largest = np.where(seen, rows, -np.inf).max(axis=1)
