@@ -270,14 +270,14 @@ def covered(case: Case, budget: int, runs: int, first: int = 0) -> dict[str, Any
 
 
 @cache
-def rows() -> list[tuple[Case, int]]:
+def planned() -> list[tuple[Case, int]]:
     """All worlds and agents, each with all of its budgets."""
     return [(case, budget) for case in cases() for budget in case.budgets]
 
 
-def row(number: int) -> dict[str, Any]:
+def planned_row(number: int) -> dict[str, Any]:
     """One row of the table."""
-    return covered(*rows()[number], RUNS, first=FIRST + 1000 * number)
+    return covered(*planned()[number], RUNS, first=FIRST + 1000 * number)
 
 
 def measure(quick: bool) -> dict[str, Any]:
@@ -287,7 +287,7 @@ def measure(quick: bool) -> dict[str, Any]:
         return {"cells": [covered(c, BUDGETS[0], 2) for c in (chosen[2], chosen[-1])], "many": []}
     many = [covered(chosen[2], 200_000, MANY, first=2 * FIRST)]
     with ProcessPoolExecutor() as pool:  # rows do not depend on each other
-        cells = [*pool.map(row, range(len(rows())))]
+        cells = [*pool.map(planned_row, range(len(planned())))]
     return {"cells": cells, "many": many}
 
 
