@@ -118,15 +118,9 @@ def twice(mdp: gm.TabularMDP) -> gm.TabularMDP:
     return gm.TabularMDP(p, mdp.reward, horizon=mdp.horizon)
 
 
-def greedy_at_each_time(mdp: gm.TabularMDP) -> FloatArray:
+def first_optimal(mdp: gm.TabularMDP) -> FloatArray:
     """One optimal action at each time, the first of several, [H, S, A]."""
-    p, reward = mdp.transition.to_dense(), np.asarray(mdp.reward)
-    values, policies = np.zeros(len(p)), []
-    for _ in range(mdp.horizon or 0):
-        q = reward[:, None] + p @ values
-        values = q.max(axis=1)
-        policies.append(np.eye(mdp.n_actions)[(q >= values[:, None] - 1e-9).argmax(axis=1)])
-    return np.array(policies[::-1])
+    return np.eye(mdp.n_actions)[np.asarray(optimal_policy(mdp)).argmax(axis=-1)]
 
 
 def cases() -> list[Case]:
@@ -206,7 +200,7 @@ def cases() -> list[Case]:
             for known in (POLICY, ACTIONS)
         ),
         *(
-            Case(f"{name}, optimal at each time", mdp, greedy_at_each_time(mdp))
+            Case(f"{name}, optimal at each time", mdp, first_optimal(mdp))
             for name, mdp in (
                 ("slippery lake", lake),
                 ("cliff world, slip 0.2", slick[0.2]),

@@ -82,7 +82,6 @@ class _Limits(NamedTuple):
     value: float  # at the rationality with the largest lower limit
     low: float  # that limit; 0 if the agent's return may be that of free choice
     high: float  # largest upper limit at a rationality that is not the best one
-    most: float  # upper limit of the agent's relative entropy to free choice
 
 
 class Bootstrap:
@@ -111,26 +110,28 @@ class Bootstrap:
         table = self._base.table
         best = self._base.maximise(directions)
         plain, weights = float(best.value[0]), directions @ best.weights[:, 0]
-        resampled, paid, multiples = np.array([plain]), np.array([True]), np.ones(1)
-        if self._n:
-            # Weights are compared in units of the largest payoffs.
-            parts, unit = [], np.abs(table.paid).max(axis=(0, 1))
-            for models in self._models():
-                more = models.maximise(directions, best.weights[:, 0], _RESOLUTION)
-                is_paid = (more.value > 0) | models.collected(directions).any(axis=0)
-                along = (unit**2 * weights) @ directions @ more.weights
-                parts.append(
-                    (more.value, is_paid, along / max(((unit * weights) ** 2).sum(), 1e-300))
-                )
-            resampled, paid, multiples = map(np.concatenate, zip(*parts, strict=True))
+        resampled, paid = np.array([plain]), np.array([True])
+        # Weights are compared in units of the largest payoffs.
+        parts, square = [], np.abs(table.paid).max(axis=(0, 1)) ** 2 * weights
+        for models in self._models():
+            more = models.maximise(directions, best.weights[:, 0], _RESOLUTION)
+            is_paid = (more.value > 0) | models.collected(directions).any(axis=0)
+            scale = square @ directions @ more.weights / max(square @ weights, 1e-300)
+            fixed = models.evidence(weights), models.information(weights)
+            parts.append((more.value, is_paid, scale, *fixed))
+        if parts:
+            resampled, paid, multiples, evidence, information = (
+                np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)
+            )
         value, ends = shifted(plain, resampled, level, paid)
         low, high = ends
-        if self._n and weights.any():
-            other = self._other_rationalities(weights, level, paid, directions.shape[1])
+        if parts and weights.any():
+            other = self._other_rationalities(weights, level, paid, evidence, directions.shape[1])
             least, most = np.quantile(multiples[paid] if paid.any() else multiples, _tails(level))
             if other.low < low and (least < 1 / _DETERMINED or most > _DETERMINED):
                 value, low = min(value, other.value), other.low
-            high = max(low, min(max(high, other.high), other.most))
+            # The agent's relative entropy to free choice bounds every MEG.
+            high = max(low, min(max(high, other.high), information.max()))
             value = min(value, high)
         undetermined = ends[0] - low, max(high - ends[1], 0.0)
         errors, rare = [value - low, high - value], self._rare_returns(directions, weights, plain)
@@ -170,16 +171,17 @@ class Bootstrap:
             yield Models(table, agent, min(part, self._n - start), (self._seed, start))
 
     def _other_rationalities(
-        self, weights: FloatArray, level: float, paid: BoolArray, n_weights: int
+        self,
+        weights: FloatArray,
+        level: float,
+        paid: BoolArray,
+        resampled: FloatArray,
+        n_weights: int,
     ) -> _Limits:
-        """Return limits of MEG by soft values at multiples of the weights [U]."""
+        """Return limits of MEG by resampled evidence [B, R] at multiples of the weights [U]."""
         base = self._base.evidence(weights)[:, 0]
-        parts = [
-            (models.evidence(weights), models.information(weights)) for models in self._models()
-        ]
-        resampled, information = (np.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
         fixed = [shifted(*each, level, paid) for each in zip(base, resampled, strict=True)]
-        values, ends = np.array([one for one, _ in fixed]), np.array([two for _, two in fixed])
+        values, ends = (np.array(part) for part in zip(*fixed, strict=True))
         lower, higher = ends.T
         higher += np.where(MULTIPLES >= _GREEDY, _TIES * (values - base), 0.0)
         # MEG is above 0 only if the agent's returns differ from those of free choice. At a small
@@ -190,7 +192,7 @@ class Bootstrap:
         best = int(np.argmax(lower))
         positive = base[least] > limit and lower[best] > 0
         value, low = (max(values[best], 0.0), lower[best]) if positive else (0.0, 0.0)
-        return _Limits(float(value), float(low), higher[MULTIPLES != 1].max(), information.max())
+        return _Limits(float(value), float(low), float(higher[MULTIPLES != 1].max()))
 
     def _rare_returns(
         self, directions: FloatArray, weights: FloatArray, plain: float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -260,10 +261,7 @@ class Models:
         """Return lower bounds of MEG at multiples `MULTIPLES` of weights [U], [B, R]."""
         payoff, soft = np.einsum("pur,u->pr", self.payoff, weights), []
         for multiple in MULTIPLES:
-            values = np.zeros((self.table.n_states + 1, self.n))
-            for _ in range(self.table.horizon):
-                q = (self.expect(values) + multiple * payoff).reshape(*self._shape, self.n)
-                values[:-1] = self._choose(q)[0]
+            ((values, _),) = deque(self._soft_plan(multiple * payoff), maxlen=1)
             soft.append((self.starts * values[:-1]).sum(axis=0))
         return np.asarray(MULTIPLES[:, None] * self.collected(weights[:, None]) - np.array(soft))
 
@@ -296,14 +294,19 @@ class Models:
                 pointless &= certain & is_constant(table.after)
         return np.asarray((self.starts * values[:-1]).sum(axis=0))
 
+    def _soft_plan(self, paid: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield soft values [S + 1, R] and policies [S, A, R] of payoffs, the last step first."""
+        values = np.zeros((self.table.n_states + 1, self.n))
+        for _ in range(self.table.horizon):
+            q = (self.expect(values) + paid).reshape(*self._shape, self.n)
+            values = np.zeros_like(values)
+            values[:-1], policy = self._choose(q)
+            yield values, policy
+
     def soft_policies(self, paid: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return soft values [H + 1, S + 1, R] and policies [H, S, A, R] of payoffs [P, R]."""
-        values = np.zeros((self.table.horizon + 1, self.table.n_states + 1, self.n))
-        policies = np.zeros((self.table.horizon, *self._shape, self.n))
-        for t in reversed(range(self.table.horizon)):
-            q = self.expect(values[t + 1]) + paid
-            values[t, :-1], policies[t] = self._choose(q.reshape(*self._shape, self.n))
-        return values, policies
+        values, policies = zip(*self._soft_plan(paid), strict=True)
+        return np.array([*values[::-1], np.zeros_like(values[0])]), np.array(policies[::-1])
 
     def influence(
         self, weights: FloatArray, after: IntArray | None = None, paid: FloatArray | None = None
