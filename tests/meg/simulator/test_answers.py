@@ -36,13 +36,13 @@ def test_an_agent_with_a_memory_by_hand() -> None:
     table = exact_table(pays)
     agent = estimated_agent(table, episodes_of(paths))
     assert agent.policy == pytest.approx(np.full((2, 1, 2), 0.5))
-    assert agent.varies
+    assert agent.missing is None  # its answers vary
     # Others expect 1/2 + 2/3, and its own answer is 2/3 less, where the mean of all expects 1.
     assert agent.corrections == pytest.approx(np.array([[-0.5], [0.5]] * 2))
     assert Models(table, agent).collected(ONE) == pytest.approx(1.0)
     # Mean answers that episodes repeat exactly need no correction, and do not vary.
     plain = estimated_agent(table, episodes_of([[(0, a, first), (0, 0, left)] for a in (0, 1, 1)]))
-    assert not plain.varies and plain.corrections == pytest.approx(0.0)
+    assert plain.missing is not None and plain.corrections == pytest.approx(0.0)
     assert Models(table, plain).collected(ONE) == pytest.approx(0.5)
 
 

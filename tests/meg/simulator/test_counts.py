@@ -102,7 +102,7 @@ def test_returns_that_few_episodes_lack_are_part_of_the_interval() -> None:
     # Two actions, one of which pays 1: MEG of a mean return J is log 2 - entropy of (J, 1 - J).
     pays = gm.TabularMDP(np.ones((1, 2, 1)), [[0.0, 1.0]], horizon=1)
     policy, none = np.array([[[1.0, 0.0]]]), np.zeros(97, dtype=np.int64)
-    never = AgentRecord(policy, none, np.zeros((97, 1)), varies=True, missing=np.zeros(1))
+    never = AgentRecord(policy, none, np.zeros((97, 1)))
     estimate = Bootstrap(exact_table(pays), never, 0).measure(ONE, 0.95)
     # By the rule of three J is at most 3 / 100.
     entropy = -(0.03 * np.log(0.03) + 0.97 * np.log(0.97))

@@ -204,24 +204,24 @@ class Bootstrap:
         policy lacks none.
         """
         base, agent = self._base, self._base.agent
-        if agent.corrections is None or agent.missing is None:
+        if agent.corrections is None:
             return 0.0, 0.0
         along = weights if weights.any() else directions.sum(axis=1)
-        mean = base.collected(np.eye(len(along)))
-        count = len(agent.corrections)
-        apart = np.array([-1, 1]) * (np.abs(along) @ agent.missing) / math.sqrt(count)
-        if agent.varies:
-            apart = _UNSEEN / (count + _UNSEEN) * (base.extremes(along) - along @ mean)
+        mean, count = base.collected(np.eye(len(along))), len(agent.corrections)
+        if agent.missing is None:
+            shifts = _UNSEEN / (count + _UNSEEN) * base.extremes(along)
+        else:
+            shifts = base.completions(along) - mean[:, 0]
+            size = np.maximum(np.abs(shifts @ along), 1e-300)
+            error = np.abs(along) @ agent.missing / math.sqrt(count)
+            shifts *= np.minimum(error / size, 1.0)[:, None]
         lower, higher = (
-            base.maximise(
-                directions,
-                collected=directions.T @ (mean + end / (along @ along) * along[:, None]),
-            )
-            for end in apart.tolist()
+            base.maximise(directions, collected=directions.T @ (mean + shift[:, None]))
+            for shift in shifts
         )
         low, high = float(lower.value[0]), float(higher.value[0])
-        # If the lower return asks for the opposite goal, one between has no goal.
-        opposite = float(along @ (directions @ lower.weights[:, 0])) <= 0
+        # If MEG increases again towards the lower return, a return between has the least.
+        opposite = float(shifts[0] @ (directions @ lower.weights[:, 0])) > 0
         return plain - (0.0 if opposite else min(low, plain)), max(low, high, plain) - plain
 
     def _untried(self, effect: Influence) -> tuple[float, float]:

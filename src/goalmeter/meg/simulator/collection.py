@@ -292,6 +292,7 @@ class Collection:
 # --- Agents that are known by their answers -------------------------------------------------------
 _PARTS = 10  # number of parts of the episodes, each of which corrects the answers of the others
 _ALIKE = 1e-6  # tolerance of equal answers
+_FEW = 0.01  # share of answers that other parts do not predict up to which the answers are known
 
 
 def estimated_agent(table: CountTable, episodes: Episodes) -> AgentRecord:
@@ -314,20 +315,29 @@ def estimated_agent(table: CountTable, episodes: Episodes) -> AgentRecord:
     for t, rows in enumerate(policy):
         visits[t] = arrivals[:, 0]
         arrivals = models.move((rows * arrivals).reshape(-1, 1))
-    visits *= np.bincount(state, minlength=table.n_states) == 0
+    cells = np.bincount(time * table.n_states + state, minlength=visits.size)
+    unvisited = cells.reshape(visits.shape) == 0
+    visits *= unvisited.all(axis=0)
     gains, values = _gains(models)
     squares = np.einsum("ts,tsu->u", visits, np.ptp(gains, axis=2) ** 2)
-    corrections = -values[starts]
+    corrections, surprising = -values[starts], 0
     for part in range(_PARTS):
         members = episode % _PARTS == part
         others = _mean_answers(table, time[~members], state[~members], answers[~members])
         gains, values = _gains(Models(table, AgentRecord(others)))
         place = time[members], state[members]
-        more = np.einsum("na,nau->nu", answers[members] - others[place], gains[place])
-        np.add.at(corrections, episode[members], more)
+        apart = answers[members] - others[place]
+        surprising += int((np.abs(apart).max(axis=1) > _ALIKE).sum())
+        np.add.at(corrections, episode[members], np.einsum("na,nau->nu", apart, gains[place]))
         corrections[part::_PARTS] += values[starts[part::_PARTS]]
-    varies = bool((np.abs(answers - policy[time, state]) > _ALIKE).any())
-    return AgentRecord(policy, starts, corrections, varies, np.sqrt(squares))
+    if (np.abs(answers - policy[time, state]) > _ALIKE).any():
+        return AgentRecord(policy, starts, corrections)
+    if surprising <= _FEW * len(state):
+        # Answers that were seen are known. Others differ from interpolated ones by about as much as
+        # the few that other parts of the episodes did not predict.
+        squares += 4.0 * ((corrections**2).mean(axis=0) + len(decided) * corrections.mean(axis=0) ** 2)
+        corrections = np.zeros_like(corrections)
+    return AgentRecord(policy, starts, corrections, np.sqrt(squares), unvisited)
 
 
 def _gains(models: Models) -> tuple[FloatArray, FloatArray]:

@@ -52,10 +52,11 @@ class AgentRecord:
     # Return of each utility that each episode has beyond that of the policy, [N, U]; None if the
     # policy is known. Their means correct the policy's return.
     corrections: FloatArray | None = None
-    varies: bool = False  # whether answers in the same state at the same time differed
     # Standard deviation of the corrections in states that no episode visited, if answers there are
-    # as wrong as possible, [U].
+    # as wrong as possible, [U]; None if answers in the same state at the same time differed.
     missing: FloatArray | None = None
+    # Whether no episode visited a state at a time, [H, S].
+    unvisited: BoolArray | None = None
 
 
 # --- Models ---------------------------------------------------------------------------------------
@@ -229,7 +230,9 @@ class Models:
         damping, ends = np.zeros(self.n), np.zeros(self.n, dtype=bool)
         for _ in range(_MOST_STEPS):
             weights, value, slope, covariance = current
-            size = (np.einsum("ffr->fr", covariance) + 1e-14) * (damping + 1e-12)
+            # With full damping a step is at most as large as the weights, if there is no curvature.
+            flat = np.linalg.norm(slope, axis=0) / (1.0 + np.linalg.norm(weights, axis=0))
+            size = (np.einsum("ffr->fr", covariance) + flat + 1e-14) * (damping + 1e-12)
             matrix = covariance + np.eye(len(unit))[..., None] * size
             step = np.linalg.solve(matrix.T, slope.T[..., None])[..., 0].T
             there = np.clip(weights + step, -_FARTHEST, _FARTHEST)
@@ -246,16 +249,42 @@ class Models:
         return Optimum(np.maximum(value, 0.0), weights * unit[:, None])
 
     def extremes(self, weights: FloatArray) -> FloatArray:
-        """Return the least and the largest return of an episode of outcomes that were seen, [2]."""
-        table, ends = self.table, []
+        """Return the correction of an episode with the least and the largest payoff, [2, U].
+
+        These are the sums of what actions gain over the policy, by outcomes that were seen.
+        """
+        table, states = self.table, np.arange(self.table.n_states)
+        scores, gained = np.zeros((2, len(states) + 1)), np.zeros((2, len(states) + 1, len(weights)))
+        for q, values in self.agent_values(self.payoff):
+            gains = (q - values[:-1, None])[..., 0]
+            for sign, score, sums in zip((-1.0, 1.0), scores, gained, strict=True):
+                outcome = np.where(table.counts > 0, score[table.after], -np.inf).argmax(axis=1)
+                after = table.after[np.arange(len(outcome)), outcome].reshape(self._shape)
+                each = np.where(self.tried[..., 0], sign * (gains @ weights) + score[after], -np.inf)
+                action = each.argmax(axis=1)
+                most = each[states, action]
+                score[:-1] = np.where(np.isfinite(most), most, 0.0)
+                sums[:-1] = gains[states, action] + sums[after[states, action]]
+        starts = np.where(table.starts > 0, scores[:, :-1], -np.inf).argmax(axis=1)
+        return np.asarray(gained[[0, 1], starts])
+
+    def completions(self, weights: FloatArray) -> FloatArray:
+        """Return the least and the largest return of the agent by its unknown answers, [2, U].
+
+        These are the answers in states at times that no episode visited.
+        """
+        policy, unvisited = self.policy, self.agent.unvisited
+        assert policy is not None and unvisited is not None
+        out = []
         for sign in (-1.0, 1.0):
-            paid = np.where(table.counts > 0, sign * (table.paid @ weights), -np.inf)
-            values = np.zeros(table.n_states + 1)
-            for _ in range(table.horizon):
-                most = (paid + values[table.after]).max(axis=1).reshape(self._shape).max(axis=1)
-                values[:-1] = np.where(np.isfinite(most), most, 0.0)
-            ends.append(sign * values[:-1][table.starts > 0].max())
-        return np.array(ends)
+            values = np.zeros((self.table.n_states + 1, len(weights), 1))
+            for t in reversed(range(self.table.horizon)):
+                q = (self.expect(values) + self.payoff).reshape(*self._shape, -1)
+                best = np.where(self._usable[..., 0], sign * (q @ weights), -np.inf).argmax(axis=1)
+                rows = np.where(unvisited[t, :, None], np.eye(q.shape[1])[best], policy[t, ..., 0])
+                values[:-1] = np.einsum("sa,sau->su", rows, q)[..., None]
+            out.append(self.starts[:, 0] @ values[:-1, :, 0])
+        return np.array(out)
 
     def evidence(self, weights: FloatArray) -> FloatArray:
         """Return lower bounds of MEG at multiples `MULTIPLES` of weights [U], [B, R]."""
@@ -349,11 +378,10 @@ def variances(models: Models, effect: Influence, weights: FloatArray) -> tuple[F
     if agent.corrections is None:
         return pairs, float(_variance(table.starts[None], effect.starts[None])[0])
     each = agent.corrections @ weights + effect.starts[agent.began]
-    if agent.varies:
-        # With the extremes, rare returns that have not occurred have a variance as well.
-        mean = models.collected(weights[:, None])[0, 0]
-        each = np.append(each, each.mean() + models.extremes(weights) - mean)
-    return pairs, float(np.var(each))
+    if agent.missing is not None:
+        return pairs, float(np.var(each) + (np.abs(weights) @ agent.missing) ** 2)
+    # With the extremes, rare returns that have not occurred have a variance as well.
+    return pairs, float(np.var([*each, *(each.mean() + models.extremes(weights) @ weights)]))
 
 
 def _variance(counts: FloatArray, values: FloatArray) -> FloatArray:
