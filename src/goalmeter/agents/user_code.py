@@ -157,11 +157,13 @@ def caller_guard(spelled: str = "") -> Iterator[None]:
             name, words = type(cause).__name__, in_a_line(cause)
             said = words if words.startswith(name) else f"{name}: {words}"
             raise InvalidParameterError(f"{spelled} fails{where}: {said}; mend it") from cause
-        place = traceback.extract_tb(cause.__traceback__)[-1]
+        file, line = traceback.extract_tb(cause.__traceback__)[-1][:2]
+        # A call with wrong arguments is raised in our own code.
+        own = Path(file).is_relative_to(Path(__file__).parents[1])
         raise InvalidParameterError(
             f"the environment, the agent or a utility raised {in_a_line(cause)}; expected code "
-            f"that follows gymnasium.Env and does not exit the process (raised in "
-            f"{Path(place.filename).name}, line {place.lineno})"
+            f"that follows gymnasium.Env and does not exit the process"
+            + ("" if own else f" (raised in {Path(file).name}, line {line})")
         ) from cause
 
 

@@ -155,14 +155,70 @@ def test_an_agent_that_is_rarely_paid_is_covered(actions: bool, budget: int) -> 
     assert actions or budget < 60_000 or np.mean(widths) < 0.5 * exact
 
 
+# A slip of 1% leads to a state in which the agent of 60 episodes was never seen.
+SLIP = gm.TabularMDP(
+    [[[0.0, 0.99, 0.01]] * 2, [[0.0, 1.0, 0.0]] * 2, [[0.0, 0.0, 1.0]] * 2],
+    [[0.0, 0.0], [0.0, 1.0], [0.0, 5.0]],
+    horizon=2,
+)
+ROW = [0.1, 0.9]
+USUAL = [(0, 1, ROW), (1, 1, ROW)]
+
+
 def test_states_that_no_episode_visited_are_part_of_the_interval() -> None:
-    # A slip of 1% leads to a state in which the agent of 60 episodes was never seen.
-    world = gm.TabularMDP(
-        [[[0.0, 0.99, 0.01]] * 2, [[0.0, 1.0, 0.0]] * 2, [[0.0, 0.0, 1.0]] * 2],
-        [[0.0, 0.0], [0.0, 1.0], [0.0, 5.0]],
-        horizon=2,
-    )
-    row = [0.1, 0.9]
-    agent = estimated_agent(exact_table(world), episodes_of([[(0, 1, row), (1, 1, row)]] * 60))
+    table = exact_table(SLIP)
+    agent = estimated_agent(table, episodes_of([USUAL] * 60))
     # It is visited with a probability of 1%, and its actions differ by 5.
     assert agent.missing == pytest.approx(np.sqrt(0.01 * 25.0))
+    # The best answer there pays 5, the worst 0; the answer in the other state is known.
+    least, most = Models(table, agent).completions(ONE[0])[:, 0]
+    assert (least, most) == pytest.approx((0.99 * 0.9, 0.99 * 0.9 + 0.01 * 5.0))
+    # With the opposite utility they are exchanged.
+    assert Models(table, agent).completions(-ONE[0])[:, 0] == pytest.approx((most, least))
+
+
+def test_answers_that_a_single_episode_shows_are_known() -> None:
+    table, once = exact_table(SLIP), [(0, 1, ROW), (2, 0, [1.0, 0.0])]
+    agent = estimated_agent(table, episodes_of([*[USUAL] * 60, once]))
+    assert agent.corrections is not None and not agent.corrections.any()
+    assert Models(table, agent).collected(ONE) == pytest.approx(0.99 * 0.9)
+    # Other episodes expect half of 5 there. Its own correction is 0, those of the nine others of
+    # its part would be 0.01 times 2.5, and 2.5 less for itself, so that it is uncertain.
+    part = np.zeros(61)
+    part[::10], part[60] = 0.025, 0.025 - 2.5
+    square = 4.0 * (np.mean(part**2) + 61 * np.mean(part) ** 2)
+    assert agent.missing == pytest.approx(np.sqrt(square))
+    # If it is one of a few, other episodes predict too little to call the others known.
+    few = estimated_agent(table, episodes_of([*[USUAL] * 19, once]))
+    assert few.corrections is not None and few.corrections.any()
+
+
+def test_rare_corrections_are_those_of_the_agent_and_not_of_chance() -> None:
+    # Action 1 is paid with a probability of 1%, so that it gains 0.01 and never 1.
+    lottery = gm.TabularMDP(
+        [[[0.0, 0.0, 1.0], [0.0, 0.01, 0.99]], *[[[0.0, 0.0, 1.0]] * 2] * 2],
+        [0.0, 1.0, 0.0],
+        horizon=2,
+    )
+    never = AgentRecord(np.array([[[1.0, 0.0]] * 3]))
+    assert Models(exact_table(lottery), never).extremes(ONE[0])[:, 0] == pytest.approx((0.0, 0.01))
+
+
+def test_combinations_do_not_depend_on_the_scale_of_a_utility() -> None:
+    # Actions choose a place, which pays; nothing influences the weather, which pays as well.
+    places, changes = [[0.9, 0.1], [0.1, 0.9]], [[0.6, 0.4], [0.4, 0.6]]
+    p = np.array([[np.outer(to, change).ravel() for to in places] for change in changes * 2])
+    world = gm.TabularMDP(p, np.zeros(4), horizon=6)
+    actor, ends = table_actor(np.tile([0.05, 0.95], (4, 1)), 4, 2, 6), []
+    for scale in (1.0, 1000.0):
+        payoffs = {"place": [0.0, 0.0, 1.0, 1.0], "weather": [0.0, scale, 0.0, scale]}
+        simulator = TabularSimulator(world, seed=1, utilities=payoffs)
+        simulator.policy = lambda actor, horizon: None  # type: ignore[method-assign]
+        only_actions(simulator, 2)
+        found = Collection(simulator, actor, 6, 2000, 1).run()
+        bootstrap = Bootstrap(found.table, found.agent(), 1, found.length)
+        place, both = (bootstrap.measure(d, 0.95).interval for d in (np.eye(2)[:, :1], np.eye(2)))
+        assert place and both
+        assert np.diff(both) < 1.2 * np.diff(place)
+        ends.append(both)
+    assert ends[0] == pytest.approx(ends[1], abs=1e-3)

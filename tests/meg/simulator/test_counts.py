@@ -98,6 +98,15 @@ def test_returns_suffice() -> None:
     assert value == pytest.approx(models.maximise(ONE).value[0], abs=1e-9)
 
 
+def test_a_search_that_begins_far_away_finds_the_same() -> None:
+    # There the soft policy is greedy, so that there is no curvature.
+    prizes = gm.TabularMDP(np.ones((1, 3, 1)), [[1.0, 0.9, 0.0]], horizon=1)
+    models = Models(exact_table(prizes), AgentRecord(np.array([[[0.8, 0.1, 0.1]]])))
+    best, far = models.maximise(ONE), models.maximise(ONE, near=np.array([1e5]))
+    assert best.value[0] > 0.05
+    assert far.value == pytest.approx(best.value, abs=1e-8)
+
+
 def test_returns_that_few_episodes_lack_are_part_of_the_interval() -> None:
     # Two actions, one of which pays 1: MEG of a mean return J is log 2 - entropy of (J, 1 - J).
     pays = gm.TabularMDP(np.ones((1, 2, 1)), [[0.0, 1.0]], horizon=1)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from meg.simulator.worlds import ROW, Corridor, gymnasium, table
 
-from goalmeter._errors import InvalidParameterError
+from goalmeter._errors import InvalidParameterError, InvalidUtilityError
 from goalmeter.meg import known_utility
 from goalmeter.meg.simulator import from_simulator
 from goalmeter.meg.simulator.result import SimulatorResult
@@ -199,6 +199,20 @@ def test_wrappers_are_part_of_the_world() -> None:
 class Exits(Corridor):
     def step(self, action: int) -> Any:
         raise SystemExit(0)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"utility": lambda seen, info: None}, "returned None in a step, expected a number"),
+        ({"utility": lambda seen: 1.0}, r"takes 1 positional .* exit the process$"),
+        ({"state": lambda seen: 0}, r"takes 1 positional .* exit the process$"),
+        ({"progress": "yes"}, "expected a function of a SimulatorProgress"),
+    ],
+)
+def test_functions_of_a_caller_that_are_none(options: dict[str, Any], words: str) -> None:
+    with pytest.raises((InvalidParameterError, InvalidUtilityError), match=words):
+        measured(Corridor(), budget=200, **options)
 
 
 def test_an_environment_that_exits_is_an_error_of_ours() -> None:

@@ -62,8 +62,10 @@ def paid(result: SimulatorResult) -> list[float]:
 )
 def test_most_of_what_the_true_utility_explains_is_learnt(slip: float, state: Any) -> None:
     asked = {"reward": "reward", "linear": LearntUtility(), "net": LearntUtility(module=network())}
+    # Fitted soft values need more steps than counts for a lower end that is far from 0.
+    budget = 10_000 if state else 40_000
     results = measured(
-        going, asked, env=Cells(slip), state=state, bounds={"reward": (0, 1)}, budget=10_000
+        going, asked, env=Cells(slip), state=state, bounds={"reward": (0, 1)}, budget=budget
     )
     for name in ("linear", "net"):
         result = results[name]

@@ -318,13 +318,13 @@ def estimated_agent(table: CountTable, episodes: Episodes) -> AgentRecord:
     cells = np.bincount(time * table.n_states + state, minlength=visits.size)
     unvisited = cells.reshape(visits.shape) == 0
     visits *= unvisited.all(axis=0)
-    gains, values = _gains(models)
+    gains, values = models.gains()
     squares = np.einsum("ts,tsu->u", visits, np.ptp(gains, axis=2) ** 2)
     corrections, surprising = -values[starts], 0
     for part in range(_PARTS):
         members = episode % _PARTS == part
         others = _mean_answers(table, time[~members], state[~members], answers[~members])
-        gains, values = _gains(Models(table, AgentRecord(others)))
+        gains, values = Models(table, AgentRecord(others)).gains()
         place = time[members], state[members]
         apart = answers[members] - others[place]
         surprising += int((np.abs(apart).max(axis=1) > _ALIKE).sum())
@@ -335,20 +335,10 @@ def estimated_agent(table: CountTable, episodes: Episodes) -> AgentRecord:
     if surprising <= _FEW * len(state):
         # Answers that were seen are known. Others differ from interpolated ones by about as much as
         # the few that other parts of the episodes did not predict.
-        squares += 4.0 * ((corrections**2).mean(axis=0) + len(decided) * corrections.mean(axis=0) ** 2)
+        mean, square = corrections.mean(axis=0), (corrections**2).mean(axis=0)
+        squares += 4.0 * (square + len(decided) * mean**2)
         corrections = np.zeros_like(corrections)
     return AgentRecord(policy, starts, corrections, np.sqrt(squares), unvisited)
-
-
-def _gains(models: Models) -> tuple[FloatArray, FloatArray]:
-    """Return what actions gain over the policy, [H, S, A, U], and the values of starts, [S, U].
-
-    Actions without draws gain nothing.
-    """
-    gains = []
-    for q, values in models.agent_values(models.payoff):
-        gains.append(np.where(models.tried, (q - values[:-1, None])[..., 0], 0.0))
-    return np.array(gains[::-1]), values[:-1, :, 0]
 
 
 def _mean_answers(

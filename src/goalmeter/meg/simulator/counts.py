@@ -248,25 +248,36 @@ class Models:
         value = value + np.where(promised <= tolerance, 0.5 * np.maximum(promised, 0.0), 0.0)
         return Optimum(np.maximum(value, 0.0), weights * unit[:, None])
 
+    def gains(self) -> tuple[FloatArray, FloatArray]:
+        """Return what actions gain over the agent's policy, [H, S, A, U], and values of starts.
+
+        Values are [S, U]; R = 1. Actions without draws gain nothing.
+        """
+        gains = []
+        for q, values in self.agent_values(self.payoff):
+            gains.append(np.where(self.tried, (q - values[:-1, None])[..., 0], 0.0))
+        return np.array(gains[::-1]), values[:-1, :, 0]
+
     def extremes(self, weights: FloatArray) -> FloatArray:
         """Return the correction of an episode with the least and the largest payoff, [2, U].
 
         These are the sums of what actions gain over the policy, by outcomes that were seen.
         """
-        table, states = self.table, np.arange(self.table.n_states)
-        scores, gained = np.zeros((2, len(states) + 1)), np.zeros((2, len(states) + 1, len(weights)))
-        for q, values in self.agent_values(self.payoff):
-            gains = (q - values[:-1, None])[..., 0]
-            for sign, score, sums in zip((-1.0, 1.0), scores, gained, strict=True):
+        table, states, out = self.table, np.arange(self.table.n_states), []
+        steps = self.gains()[0][::-1]
+        for sign in (-1.0, 1.0):
+            score, sums = np.zeros(len(states) + 1), np.zeros((len(states) + 1, len(weights)))
+            for gains in steps:
                 outcome = np.where(table.counts > 0, score[table.after], -np.inf).argmax(axis=1)
                 after = table.after[np.arange(len(outcome)), outcome].reshape(self._shape)
-                each = np.where(self.tried[..., 0], sign * (gains @ weights) + score[after], -np.inf)
+                each = sign * (gains @ weights) + score[after]
+                each[~self._usable[..., 0]] = -np.inf
                 action = each.argmax(axis=1)
-                most = each[states, action]
-                score[:-1] = np.where(np.isfinite(most), most, 0.0)
+                score[:-1] = each[states, action]
                 sums[:-1] = gains[states, action] + sums[after[states, action]]
-        starts = np.where(table.starts > 0, scores[:, :-1], -np.inf).argmax(axis=1)
-        return np.asarray(gained[[0, 1], starts])
+            start = np.where(table.starts > 0, score[:-1], -np.inf).argmax()
+            out.append(sums[start])
+        return np.array(out)
 
     def completions(self, weights: FloatArray) -> FloatArray:
         """Return the least and the largest return of the agent by its unknown answers, [2, U].

@@ -149,6 +149,10 @@ def from_simulator(
     seed = whole(seed, "seed", least=0, most=MOST_SEED)
     level = finite(level, "level", least=0.5, most=1 - 1e-9)
     several = utilities_by_name(utility)
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        raise InvalidParameterError(
+            f"progress is {progress!r}, expected a function of a SimulatorProgress, True or False"
+        )
     if progress is None:
         progress = sys.stderr is not None and sys.stderr.isatty()
     tell = partial(print, file=sys.stderr, flush=True) if progress is True else progress

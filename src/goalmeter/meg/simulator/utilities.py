@@ -75,10 +75,18 @@ class Utilities:
 
     def pay(self, reward: Any, observation: Any, info: Any) -> tuple[float, ...]:
         """Return the payoff of one step for each utility, [U]."""
-        paid = tuple(
-            float(reward if function is None else function(observation, info))
+        given = [
+            reward if function is None else function(observation, info)
             for function in self.functions.values()
-        )
+        ]
+        try:
+            paid = tuple(map(float, given))
+        except (TypeError, ValueError) as cause:
+            returned = ", ".join(map(repr, given))
+            raise InvalidUtilityError(
+                f"the utilities {', '.join(map(repr, self.names))} returned {returned} in a step, "
+                f"expected a number of each"
+            ) from cause
         self.check(paid)
         return paid
 
