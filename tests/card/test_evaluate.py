@@ -117,6 +117,17 @@ def test_a_model_of_stable_baselines_in_a_grid_and_in_an_environment(tmp_path: P
 
 
 @pytest.mark.slow
+def test_the_budget_allows_a_hundred_long_episodes(tmp_path: Path) -> None:
+    gymnasium = pytest.importorskip("gymnasium")
+    pole = gymnasium.make("CartPole-v1", max_episode_steps=600)
+    card = gm.measure(lambda seen: [0.1, 0.9], world=pole, scale="quick", out=tmp_path / "pole")
+    meg = card.row("meg")
+    assert meg is not None and meg.method.startswith("fitted soft values")
+    stored = json.loads((tmp_path / "pole" / "simulator" / "trials.jsonl").read_text())
+    assert "120000" in json.dumps(stored)
+
+
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:inspect_ai")
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_a_local_language_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

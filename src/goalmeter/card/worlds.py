@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from goalmeter.agents.user_code import caller_guard
 from goalmeter.card.measured import (
     FULL,
     GOAL,
@@ -25,6 +27,8 @@ from goalmeter.card.subject import LOG, MODEL, POLICY, Subject
 from goalmeter.meg.known import known_utility
 from goalmeter.meg.result import MegResult
 from goalmeter.meg.simulator import from_simulator
+from goalmeter.meg.simulator.environments import closed, opened, time_limit
+from goalmeter.meg.simulator.fitted import LEAST_EPISODES
 from goalmeter.meg.simulator.result import KEY, KIND, Measurement
 from goalmeter.meg.trajectories import from_trajectories
 from goalmeter.meg.unknown import unknown_utility
@@ -266,29 +270,35 @@ BUDGETS = {QUICK: 50_000, STANDARD: 200_000, FULL: 1_000_000}  # steps of the si
 
 
 def _run_simulator(subject: Subject, settings: CardSettings) -> Measured:
+    options = subject.identity.get("options", {})
+    with caller_guard():
+        world = opened(subject.environment)
+        horizon = options.get("horizon") or time_limit(world) or 0
+    # At least twice the steps that fitted soft values need, since others may be spent before.
+    budget = max(BUDGETS[settings.scale], 2 * LEAST_EPISODES * horizon)
+
     def measured() -> Measurement:
+        tell = lambda now: settings.tell(str(now))  # noqa: E731
         result: Any = from_simulator(
-            subject.environment,
-            subject.model,
-            budget=BUDGETS[settings.scale],
-            seed=settings.seed,
-            progress=lambda now: settings.tell(str(now)),
-            **subject.identity.get("options", {}),
+            world, subject.model, budget=budget, seed=settings.seed, progress=tell, **options
         )
-        return Measurement(subject.name, 0, BUDGETS[settings.scale], settings.seed, (result,))
+        return Measurement(subject.name, 0, budget, settings.seed, (result,))
 
     study = Study[Measurement](
         "simulator",
         measured,
         {KEY: {}},
         noun="measurement",
-        what={"kind": KIND, "agent": subject.name, "budget": BUDGETS[settings.scale]}
+        what={"kind": KIND, "agent": subject.name, "budget": budget}
         | {"seed": settings.seed}
         | subject.identity,
         from_json=lambda _, stored: Measurement.from_json(stored, str(settings.out)),
         to_json=Measurement.to_json,
     )
-    measurement = carry_out(study, out=settings.out / "simulator", progress=settings.tell)[KEY]
+    with ExitStack() as closing:
+        if world is not subject.environment:
+            closing.callback(closed, world)
+        measurement = carry_out(study, out=settings.out / "simulator", progress=settings.tell)[KEY]
     result = measurement.utilities[0]
     most = result.maximum
     unit, scale = (SHARE, 1.0 / most) if most else (NATS, 1.0)

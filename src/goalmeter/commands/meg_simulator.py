@@ -18,7 +18,7 @@ from goalmeter.agents.user_agents import walks
 from goalmeter.agents.user_code import UserCode, caller_guard, canonical, contents, split_name
 from goalmeter.commands.declare import Tell, command
 from goalmeter.commands.outcome import Outcome, write_outcome
-from goalmeter.meg.simulator import LearntUtility, SimulatorInterrupted, from_simulator
+from goalmeter.meg.simulator import LearntUtility, from_simulator
 from goalmeter.meg.simulator.environments import closed, opened, time_limit
 from goalmeter.meg.simulator.result import KEY, KIND, Measurement
 from goalmeter.meg.simulator.states import OBSERVATION
@@ -105,25 +105,18 @@ def measure_simulator(o: _SimulatorOptions, tell: Tell) -> Outcome:
         out = Path(o.out).absolute()  # an environment may change the working folder
     # What a user's code prints is no result, and the result is all that standard output has.
     with redirect_stdout(sys.stderr):
-        measurement, is_interrupted = _measure(o, out, tell)
+        measurement = _measure(o, out, tell)
     text = "\n".join(str(result) for result in measurement.utilities)
     tables, json = short_tables(measurement), measurement.to_json()
-    if out is not None and not is_interrupted:
+    if out is not None:
         more: dict[str, Any] = {"tables": tables, "text": text}
         more |= {"command": "goalmeter meg simulator"} | page_of(part_of([measurement]))
         return write_outcome(out, result=json, **more)
-    note = "interrupted; this is the estimate so far, and nothing is stored"
-    return Outcome(
-        tables=tables,
-        json=json,
-        text=text,
-        incomplete=note if is_interrupted else "",
-        is_interrupted=is_interrupted,
-    )
+    return Outcome(tables=tables, json=json, text=text)
 
 
-def _measure(o: _SimulatorOptions, out: Path | None, tell: Tell) -> tuple[Measurement, bool]:
-    """Measure, or read it from a run directory; also return whether it was interrupted."""
+def _measure(o: _SimulatorOptions, out: Path | None, tell: Tell) -> Measurement:
+    """Measure, or read it from a run directory."""
     options: dict[str, Any] = {name: getattr(o, name) for name in _PASSED}
     env_options, code, messages = dict(o.env_options or {}), UserCode(), list[Any]()
 
@@ -131,14 +124,12 @@ def _measure(o: _SimulatorOptions, out: Path | None, tell: Tell) -> tuple[Measur
         messages.append(now)
         tell(str(now))
 
-    def measurement_of(found: Any) -> Measurement:
+    def measured() -> Measurement:
+        found: Any = from_simulator(
+            world, agent, utility=utilities, state=state, progress=hear, **options
+        )
         results = tuple(found.values())
         return Measurement(o.agent, options["horizon"], o.budget, o.seed, results, tuple(messages))
-
-    def measured() -> Measurement:
-        return measurement_of(
-            from_simulator(world, agent, utility=utilities, state=state, progress=hear, **options)
-        )
 
     with ExitStack() as until_measured:
         state: Any = o.state
@@ -174,16 +165,10 @@ def _measure(o: _SimulatorOptions, out: Path | None, tell: Tell) -> tuple[Measur
             to_json=Measurement.to_json,
         )
         is_stored = out is not None and KEY in keys_in(out)
-        try:
-            result = carry_out(study, out=out)[KEY]
-        except SimulatorInterrupted as so_far:
-            return measurement_of(so_far.results), True
-        except KeyboardInterrupt:
-            tell("goalmeter: interrupted before any bound was known; nothing is kept")
-            raise
+        result = carry_out(study, out=out)[KEY]
         if is_stored:  # only now is it known to be this measurement and no other
             tell(f"{out} holds this measurement already")
-    return result, False
+    return result
 
 
 def _agent(spelled: str, code: UserCode) -> Any:

@@ -18,7 +18,6 @@ if typing.TYPE_CHECKING:
     from goalmeter.meg.simulator import (
         GaussianAnswer,
         LearntUtility,
-        SimulatorInterrupted,
         SimulatorProgress,
         SimulatorResult,
         from_simulator,
@@ -44,7 +43,6 @@ __all__ = [
     "Progress",
     "ScoredChange",
     "SimplestUtility",
-    "SimulatorInterrupted",
     "SimulatorProgress",
     "SimulatorResult",
     "Sweep",

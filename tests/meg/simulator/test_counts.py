@@ -250,14 +250,3 @@ def test_differences_and_the_best_combination() -> None:
     low, high = first.minus(second, 0.95)
     assert low < first.value - second.value < high
     assert first.minus(first, 0.95) == (0.0, 0.0)
-
-
-def test_an_interruption_after_the_pilot_leaves_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(self: Collection) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Collection, "_allocation", interrupted)
-    mdp = slippery_lake()
-    out = collected(mdp, greedy(mdp, 0.2), 20_000)
-    assert out.stopped == "interrupt"
-    assert Bootstrap(out.table, out.agent(), 0).measure(ONE, 0.95).value > 0

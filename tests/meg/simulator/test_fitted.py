@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from meg.simulator.worlds import Corridor, gymnasium, table
 
+from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.meg import from_simulator, known_utility
 from goalmeter.meg.simulator.checks import Check, pooled_value, spread_of_fits, upper_bounds
@@ -68,7 +69,7 @@ def test_the_interval_contains_the_value_of_a_hidden_table(slip: float, method: 
     result = from_simulator(
         env, Policy(env, rows), horizon=HORIZON, budget=16_000, chance="generator"
     )
-    assert result.estimated and method in result.method
+    assert method in result.method
     assert result.interval[0] <= exact.value <= result.interval[1]
     assert result.interval[1] - result.interval[0] < 0.8 * exact.value
     assert result.rationality == pytest.approx(exact.rationality, rel=0.5)
@@ -137,32 +138,26 @@ def test_equal_seeds_give_equal_numbers() -> None:
     right = np.array([0.3, 0.7])
     options: dict[str, Any] = {"horizon": 12, "budget": 3_000}
     first, again = (from_simulator(env, lambda seen: right, **options) for _ in range(2))
-    assert first.estimated and first.interval == again.interval
+    assert first.interval == again.interval
     other = from_simulator(env, lambda seen: right, seed=1, **options)
     assert other.interval != first.interval
     # The agent prefers one action, so an upper end of 0 would be wrong.
     assert first.interval[1] > 0.5
 
 
-def test_without_an_estimate_a_note_says_why() -> None:
-    env = gymnasium.make("CartPole-v1")
-    result = from_simulator(env, lambda seen: np.array([0.5, 0.5]), horizon=100, budget=2_000)
-    assert not result.estimated
-    assert any("a budget of at least 10,000 steps" in note for note in result.notes)
+def test_without_an_estimate_an_error_says_why() -> None:
+    env, pendulum = gymnasium.make("CartPole-v1"), gymnasium.make("Pendulum-v1")
+    even = lambda seen: np.array([0.5, 0.5])  # noqa: E731
+    with pytest.raises(InvalidParameterError, match="a budget of at least 10,000 steps"):
+        from_simulator(env, even, horizon=100, budget=2_000)
     drawn = SimpleNamespace(draw=lambda rng: rng.normal(size=1), name="normal")
-    result = from_simulator(
-        gymnasium.make("Pendulum-v1"),
-        lambda seen: np.zeros(1),
-        horizon=5,
-        budget=1_000,
-        reference=drawn,
-    )
-    assert not result.estimated
-    assert any("a quantile function" in note for note in result.notes)
+    options: dict[str, Any] = {"horizon": 5, "budget": 1_000}
+    with pytest.raises(InvalidParameterError, match=r"states are not counted.*quantile function"):
+        from_simulator(pendulum, lambda seen: np.zeros(1), reference=drawn, **options)
     shown = Shown()
     shown.observation_space = gymnasium.spaces.Space()  # like those of other packages
-    result = from_simulator(shown, lambda seen: [0.5, 0.5], horizon=5, budget=1_000)
-    assert any("not vectors of fixed length" in note for note in result.notes)
+    with pytest.raises(InvalidParameterError, match="not vectors of fixed length"):
+        from_simulator(shown, even, **options)
 
 
 # --- Parts ----------------------------------------------------------------------------------------

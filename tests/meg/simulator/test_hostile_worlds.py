@@ -70,7 +70,7 @@ def test_chance_that_is_declared(kind: Any) -> None:
     exact = known_utility(table(SLIP, 5), [ROW] * 4).value
     result = measured(kind(), chance="generator")
     assert result.interval[0] <= exact <= result.interval[1]
-    assert result.method.startswith("MEG of the table") and result.stopped == "budget"
+    assert result.method.startswith("MEG of the table")
     assert "assumes that all randomness comes from the environment's generator" in str(result)
 
 

@@ -1,4 +1,4 @@
-"""Agents that answer in odd forms, or not always alike; and calls that are interrupted."""
+"""Agents that answer in odd forms, or not always alike."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from meg.simulator.worlds import ROW, Corridor, table
 
 from goalmeter.meg import known_utility
-from goalmeter.meg.simulator import SimulatorInterrupted, from_simulator
+from goalmeter.meg.simulator import from_simulator
 from goalmeter.meg.simulator.result import SimulatorResult
 
 EXACT = known_utility(table(0, 5), [ROW] * 4).value
@@ -83,56 +83,3 @@ def test_a_name_of_the_state_that_is_coarser_than_what_the_agent_sees() -> None:
     )
     assert "different" in result.notes[0]
     assert result.interval == pytest.approx((exact, exact), abs=1e-9)
-
-
-class Interrupted(Corridor):
-    """The keyboard interrupts its k-th step or reset."""
-
-    def __init__(self, at: int, tally: list[int]) -> None:
-        super().__init__()
-        self.at, self.tally = at, tally
-
-    def __deepcopy__(self, memo: Any) -> Any:
-        made = Interrupted(self.at, self.tally)
-        made.cell = self.cell
-        return made
-
-    def _count(self) -> None:
-        self.tally[0] += 1
-        if self.tally[0] == self.at:
-            raise KeyboardInterrupt
-
-    def reset(self, **options: Any) -> Any:
-        self._count()
-        return super().reset(**options)
-
-    def step(self, action: int) -> Any:
-        self._count()
-        return super().step(action)
-
-    def slips(self) -> bool:
-        return bool(self.np_random.random() < 0.25)
-
-
-NOISY = known_utility(table(0.25, 5), [ROW] * 4).value
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("state", ["observation", None])
-def test_an_interruption_at_any_step(state: str | None) -> None:
-    gave_results = 0
-    for at in [*range(1, 40), *range(40, 1000, 61)]:
-        with pytest.raises(KeyboardInterrupt) as caught:
-            measured(lambda seen: ROW, Interrupted(at, [0]), budget=1500, state=state)
-        if isinstance(caught.value, SimulatorInterrupted):
-            gave_results += 1
-            result = caught.value.results["reward"]
-            assert result.stopped == "interrupt"
-            assert 0 <= result.interval[0] <= NOISY <= result.interval[1]
-            assert result.interval[1] <= 5 * np.log(2) + 1e-9
-            # Of a world in which no state was tried yet nothing is estimated.
-            assert result.steps.get("states", 1) or result.value == result.lower
-        else:
-            # Only before the first episode is over nothing was played.
-            assert at < 15
-    assert gave_results > 30

@@ -2,13 +2,12 @@
 
 from goalmeter.agents.environment_agents import GaussianAnswer
 from goalmeter.meg.simulator.measure import from_simulator
-from goalmeter.meg.simulator.result import SimulatorInterrupted, SimulatorProgress, SimulatorResult
+from goalmeter.meg.simulator.result import SimulatorProgress, SimulatorResult
 from goalmeter.meg.simulator.utilities import LearntUtility
 
 __all__ = [
     "GaussianAnswer",
     "LearntUtility",
-    "SimulatorInterrupted",
     "SimulatorProgress",
     "SimulatorResult",
     "from_simulator",

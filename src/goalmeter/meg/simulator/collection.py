@@ -25,7 +25,6 @@ from goalmeter.meg.simulator.protocol import (
 )
 from goalmeter.statistics.intervals import contradict
 
-INTERRUPT = "interrupt"  # why a measurement stopped
 _ERROR = 1e-4  # probability of refusing a world that meets the assumption, over all pairs
 # Number of draws that determine whether a pair is deterministic, and the least of a random pair.
 TRIED, _FEWEST = 2, 8
@@ -58,7 +57,6 @@ class Collection:
     # Draws in the pilot and in the final part.
     draws: tuple[Draws, Draws] = field(default_factory=lambda: ({}, {}))
     certain: set[int] = field(default_factory=set)
-    stopped: str = "budget"
     complete: bool = False  # whether states are few enough to be counted
     _played: list[Episodes] = field(default_factory=list)  # by the agent
     # The agent as it was estimated after a number of steps.
@@ -72,10 +70,7 @@ class Collection:
         """Collect counts; afterwards it is `complete` unless there are too many states."""
         restores = self.simulator.returns_to_states
         self._play(1)
-        try:
-            (self._from_states if restores else self._from_episodes)()
-        except KeyboardInterrupt:
-            self.stopped = INTERRUPT
+        (self._from_states if restores else self._from_episodes)()
         if restores and self.complete:
             self._compare()
         return self

@@ -36,7 +36,6 @@ class Ends(NamedTuple):
     high: float
     low_by: str
     high_by: str
-    rationality: float = 0.0  # at which the lower end was proven, if it is above 0
 
 
 def _poisson(count: float, log_error: float) -> float:
@@ -389,7 +388,7 @@ def bounds_from_start(
         _, b = max((_lower_from_start(choosing, b, limits, each), b) for b in (*scales, *-scales))
         low = max(_lower_from_start(bounding, b, limits, each), 0.0)
         by = "episodes of the reference" if low > 0 else "zero"
-        out.append(Ends(low, max(high, low), by, high_by, b if low > 0 else 0.0))
+        out.append(Ends(low, max(high, low), by, high_by))
     return out
 
 

@@ -20,7 +20,7 @@ from goalmeter._types import FloatArray
 from goalmeter.agents.environment_agents import Actor, actor_of, table_actor
 from goalmeter.agents.user_code import caller_guard
 from goalmeter.meg.simulator.bootstrap import Bootstrap, CountEstimate
-from goalmeter.meg.simulator.collection import INTERRUPT, Collection
+from goalmeter.meg.simulator.collection import Collection
 from goalmeter.meg.simulator.environments import (
     GymnasiumSimulator,
     Simulator,
@@ -41,7 +41,6 @@ from goalmeter.meg.simulator.protocol import (
 )
 from goalmeter.meg.simulator.result import (
     COMBINATION,
-    SimulatorInterrupted,
     SimulatorProgress,
     SimulatorResult,
 )
@@ -85,9 +84,8 @@ def from_simulator(
 
     A simulator has `reset` and `step`. If its states are named and recur, steps are counted by
     state and action, and MEG is that of the estimated table. Otherwise soft values are fitted to
-    the steps and checked by fresh episodes. If neither is possible (see the notes of a result), the
-    interval is a guaranteed one from episodes, whose lower end is at most about the logarithm of
-    their number.
+    the steps and checked by fresh episodes, which needs a budget of 100 episodes and observations
+    that are vectors.
 
     Args:
         env: a Gymnasium environment with discrete or continuous actions, its id, a function that
@@ -130,9 +128,6 @@ def from_simulator(
 
     Returns:
         A `SimulatorResult`; for several utilities a dictionary of them by name.
-
-    Raises:
-        SimulatorInterrupted: interrupted at the keyboard; `results` has the estimates so far.
 
     Source: MEG paper (NeurIPS 2024), Definition 3.2; estimators in docs/notes/mathematics.md,
     "Worlds without a table".
@@ -197,23 +192,11 @@ def from_simulator(
             simulator, actor, horizon, budget, seed, level, tell or (lambda now: None)
         )
         results = measurement.run(combined, guarantee)
-    if measurement.interrupted:
-        raise SimulatorInterrupted(results)
     return results if isinstance(utility, Mapping) or combined else next(iter(results.values()))
 
 
 # --- One measurement ------------------------------------------------------------------------------
-# What is known of every utility before there is an estimate.
-_NOTHING: dict[str, Any] = {
-    "value": 0.0,
-    "interval": None,
-    "rationality": 0.0,
-    "method": "none: interrupted before there was an estimate",
-    "estimated": False,
-}
-# Share of the steps for the agent where states are not counted; further steps for a guarantee where
-# they are counted in episodes, as a share of the budget.
-_AGENT_SHARE, _FREE_SHARE = 0.35, 0.3
+_FREE_SHARE = 0.3  # further steps for a guarantee, for episodes of free choice
 _FREE = 2**40  # number of the first episode of free choice, so that no seed is shared
 
 
@@ -228,7 +211,6 @@ class _SimulatorMeasurement:
     seed: int
     level: float
     tell: Callable[[SimulatorProgress], None]
-    interrupted: bool = False
     notes: list[str] = field(default_factory=list)
     steps: dict[str, int] = field(default_factory=dict)  # besides those of the estimate
     # Guaranteed bounds, if requested, and the range that they assume.
@@ -252,11 +234,8 @@ class _SimulatorMeasurement:
             collection = Collection(
                 simulator, self.actor, self.horizon, self.left, self.seed, self._report
             ).run()
-            self.interrupted = collection.stopped == INTERRUPT
             if collection.complete:
                 return self._counted(collection, combined, guarantee)
-            if self.interrupted:
-                return self._results(collection.episodes, collection.steps, {})
             self.notes.append(
                 f"more states are reachable than {self.left:,} steps can count "
                 f"({simulator.n_states:,} were reached), so they are not counted; a larger budget, "
@@ -269,10 +248,9 @@ class _SimulatorMeasurement:
             self.notes.append(
                 "the best combination of utilities is measured only if states are counted"
             )
-        if not (why_not := self._why_not_fitted()):
-            return self._fitted(guarantee)
-        self.notes.append(f"there is no estimate: {why_not}")
-        return self._from_start()
+        if why_not := self._why_not_fitted():
+            raise InvalidParameterError(f"MEG has no estimate: {self.notes[0]}; and {why_not}")
+        return self._fitted(guarantee)
 
     def _report(self, collection: Collection) -> None:
         """Report the current estimate of each utility, without resamples."""
@@ -386,40 +364,21 @@ class _SimulatorMeasurement:
     def _fitted(self, guarantee: bool) -> dict[str, SimulatorResult]:
         """Return estimates from fitted soft values."""
         assert isinstance(self.simulator, GymnasiumSimulator), "see _why_not_fitted"
-        values: dict[str, dict[str, Any]] = {}
         fitting = Fitting(
             self.simulator, self.actor, self.horizon, self.left, self.seed, self.level
         )
-        try:
-            # The last bits of a regression depend on the number of threads, and decisions on them.
-            with threadpool_limits(1, user_api="blas"):
-                estimates = fitting.estimates(partial(self._progress, fitting.steps))
-            values = dict(zip(self.names, estimates, strict=True))
-        except KeyboardInterrupt:
-            if not fitting.played:
-                raise
-            self.interrupted = True
-        if guarantee and not self.interrupted:
+        # The last bits of a regression depend on the number of threads, and decisions on them.
+        with threadpool_limits(1, user_api="blas"):
+            estimates = fitting.estimates(partial(self._progress, fitting.steps))
+        if guarantee:
             self._guarantee_from_start(fitting.agent)
+        values = dict(zip(self.names, estimates, strict=True))
         return self._results(fitting.agent, fitting.steps, values)
 
-    def _from_start(self) -> dict[str, SimulatorResult]:
-        """Return guaranteed bounds from episodes alone, without an estimate."""
-        simulator, share = self.simulator, _AGENT_SHARE * self.left
-        agent = Episodes.of([*episodes_until(simulator, self.actor, self.horizon, share)])
-        self._guarantee_from_start(agent, 1 - _AGENT_SHARE)
-        method = f"episodes of {simulator.reference.name} from the start"
-        values = {
-            name: {"value": one.low, "interval": one[:2], "rationality": one.rationality}
-            | {"method": method, "estimated": False}
-            for name, (one, _) in self.guaranteed.items()
-        }
-        return self._results(agent, {"agent": agent.steps}, values)
-
     # --- Guarantees -------------------------------------------------------------------------------
-    def _guarantee_from_start(self, agent: Episodes, share: float = _FREE_SHARE) -> None:
+    def _guarantee_from_start(self, agent: Episodes) -> None:
         """Bound all utilities by episodes of the agent and of free choice."""
-        simulator, steps = self.simulator, share * self.left
+        simulator, steps = self.simulator, _FREE_SHARE * self.left
         player, count = simulator.reference.agent(), simulator.n_actions
         free = Episodes.of([*episodes_until(simulator, player, self.horizon, steps, _FREE)])
         self.steps[simulator.reference.name] = free.steps
@@ -445,7 +404,7 @@ class _SimulatorMeasurement:
         if simulator.n_actions:
             maximum = float(episodes.decisions.mean()) * math.log(simulator.n_actions)
         call, out = uuid4().hex, {}
-        for name, given in (values or dict.fromkeys(self.names, _NOTHING)).items():
+        for name, given in values.items():
             each, fit = dict(given), simulator.utilities.functions.get(name)
             each["interval"] = each["interval"] or (0.0, math.inf if maximum is None else maximum)
             notes = [*self.notes, *given.get("notes", ())]
@@ -483,7 +442,6 @@ class _SimulatorMeasurement:
                 world=simulator.name,
                 steps={**steps, **self.steps},
                 episodes=len(episodes.decisions),
-                stopped=INTERRUPT if self.interrupted else "budget",
                 reference=simulator.reference.name,
                 chance=simulator.chance,
                 measurement=call,

@@ -18,7 +18,6 @@ from goalmeter.report.tables import html_table, one_row
 from goalmeter.statistics.verdicts import Verdict, verdict
 
 NO_MAXIMUM = "no maximum: actions are continuous"  # shown instead of a maximum
-NO_ESTIMATE = "no estimate"  # shown instead of an estimate
 NOT_DETERMINED = "not determined"  # shown instead of a vacuous end of an interval
 # Name of the best combination of all utilities in the results.
 COMBINATION = "best combination"
@@ -29,9 +28,9 @@ COMBINATION = "best combination"
 class SimulatorResult(JsonFields):
     """MEG of an agent in a simulator: an estimate, its interval, and their assumptions."""
 
-    value: float  # estimate in nats; without one (`estimated`) the lower end of `guaranteed`
+    value: float  # estimate in nats
     # Asymptotic confidence interval in nats; 0 and the maximum (or infinity) where nothing valid
-    # can be stated. Without an estimate it is `guaranteed`.
+    # can be stated.
     interval: tuple[float, float]
     level: float  # confidence level of each interval
     # Nats of a fully predictable agent: the mean of log A per decision (an estimate, so an upper
@@ -53,7 +52,6 @@ class SimulatorResult(JsonFields):
     binding: Mapping[str, str] = field(default_factory=lambda: {"lower": "", "upper": ""})
     notes: tuple[str, ...] = ()  # statements that a reader of the numbers needs
     weights: Mapping[str, float] | None = None  # of the utilities, for a combination of several
-    stopped: str = "budget"  # why the measurement stopped: "budget" or "interrupt"
     reference: str = "free choice"  # policy with which the agent's actions are compared
     # Number of episodes, including those of the reference, to which a learnt utility was fitted;
     # nothing else uses them. The fit is a function of (observation, info).
@@ -62,7 +60,6 @@ class SimulatorResult(JsonFields):
     # Whether the guarantee assumes that the utility stays within its observed range.
     rests_on_assumption: bool = False
     chance: str = UNDECLARED  # declared source of randomness: "generator", "none" or "unknown"
-    estimated: bool = True  # whether `value` is an estimate
     # Interval of the MEG towards this utility minus that towards another one, by its name, in nats,
     # from the same resamples; see `less`.
     differences: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -122,7 +119,7 @@ class SimulatorResult(JsonFields):
         level, bound = percent(self.level, 0), self.guaranteed
         most, share, more = self.maximum, self.fraction, self.steps_to_halve
         rows = [
-            ("MEG, nats", nats(self.value) if self.estimated else NO_ESTIMATE),
+            ("MEG, nats", nats(self.value)),
             (f"interval at {level}, nats", self.ends_in_words(nats)),
             ("maximum", NO_MAXIMUM if most is None else f"{nats(most)} nats"),
             ("relative to", self.reference)
@@ -177,7 +174,6 @@ class SimulatorResult(JsonFields):
         return html_table(heading, ("", ""), self.summary(), self.notes)
 
     def __str__(self) -> str:
-        value = f"{general(self.value)} nats" if self.estimated else NO_ESTIMATE
         interval = f"interval {self.ends_in_words(general)} at {percent(self.level, 0)}"
         if self.maximum is None or self.fraction is None:
             share = f"{NO_MAXIMUM}, relative to the {self.reference}"
@@ -185,7 +181,8 @@ class SimulatorResult(JsonFields):
             share = f"{percent(self.fraction)} of the maximum {general(self.maximum)}"
         details = [f"{name} {text}" for name, text in self.summary()[4:]]
         notes = [f"note: {note}" for note in self.notes]
-        return "\n  ".join([f"MEG {value}, {interval}; {share}", *details, *notes])
+        first = f"MEG {general(self.value)} nats, {interval}; {share}"
+        return "\n  ".join([first, *details, *notes])
 
 
 @dataclass(frozen=True)
@@ -202,17 +199,6 @@ class SimulatorProgress(JsonFields):
             f"{self.steps:,} steps: MEG towards {self.utility} {general(self.value, 4)} nats, "
             f"lower end {general(self.lower, 4)}"
         )
-
-
-class SimulatorInterrupted(KeyboardInterrupt):
-    """Interruption of a measurement at the keyboard; `results` has the estimates so far."""
-
-    def __init__(self, results: Mapping[str, SimulatorResult]) -> None:
-        ends = "; ".join(
-            f"{name}: {each.ends_in_words(general)} nats" for name, each in results.items()
-        )
-        super().__init__(f"interrupted; intervals so far, in the attribute `results`: {ends}")
-        self.results = results
 
 
 # --- Stored measurements --------------------------------------------------------------------------
