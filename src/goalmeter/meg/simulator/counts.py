@@ -261,22 +261,28 @@ class Models:
     def extremes(self, weights: FloatArray) -> FloatArray:
         """Return the correction of an episode with the least and the largest payoff, [2, U].
 
-        These are the sums of what actions gain over the policy, by outcomes that were seen.
+        These are the sums of what actions gain over the policy, by outcomes that were seen, or
+        less, so that the return with this correction is one of these outcomes.
         """
         table, states, out = self.table, np.arange(self.table.n_states), []
-        steps = self.gains()[0][::-1]
+        is_start, steps = table.starts > 0, self.gains()[0][::-1]
+        mean, seen = float(self.collected(weights[:, None])[0, 0]), table.counts > 0
         for sign in (-1.0, 1.0):
-            score, sums = np.zeros(len(states) + 1), np.zeros((len(states) + 1, len(weights)))
+            paid = sign * (table.paid @ weights)
+            scores, sums = np.zeros((2, len(states) + 1)), np.zeros((len(states) + 1, len(weights)))
             for gains in steps:
-                outcome = np.where(table.counts > 0, score[table.after], -np.inf).argmax(axis=1)
+                total = np.where(seen, paid + scores[1][table.after], -np.inf)
+                most = total.max(axis=1).reshape(self._shape).max(axis=1)
+                outcome = np.where(seen, scores[0][table.after], -np.inf).argmax(axis=1)
                 after = table.after[np.arange(len(outcome)), outcome].reshape(self._shape)
-                each = sign * (gains @ weights) + score[after]
+                each = sign * (gains @ weights) + scores[0][after]
                 each[~self._usable[..., 0]] = -np.inf
                 action = each.argmax(axis=1)
-                score[:-1] = each[states, action]
+                scores[:, :-1] = each[states, action], np.where(np.isfinite(most), most, 0.0)
                 sums[:-1] = gains[states, action] + sums[after[states, action]]
-            start = np.where(table.starts > 0, score[:-1], -np.inf).argmax()
-            out.append(sums[start])
+            start = np.where(is_start, scores[0, :-1], -np.inf).argmax()
+            limit = scores[1, :-1][is_start].max() - sign * mean
+            out.append(sums[start] * min(1.0, limit / max(scores[0, start], 1e-300)))
         return np.array(out)
 
     def completions(self, weights: FloatArray) -> FloatArray:
