@@ -3,7 +3,7 @@
 The tables of the worlds are hidden. `from_simulator` steps an environment that shows arrays,
 noisy cells or images, and the exact MEG is computed from the table. Continuous actions in [-1, 1]
 are those of the table by thirds, and compared with the uniform density, which is free choice. Run i
-has the seed 80,000 + i (40,000 + i where steps are counted); the method was chosen with others.
+has the seed 80,000 + i (140,000 + i where steps are counted); the method was chosen with others.
 `unknown` counts runs whose interval includes a difference of both estimators larger than its
 statistical error. Agents whose mean width is more than a fifth of the exact value are measured
 again with a million steps.
@@ -32,7 +32,7 @@ from goalmeter.gridworld import key_door, maze, tabular_world
 from goalmeter.gridworld.gymnasium_worlds import encoded
 
 # First seed and number of runs, where steps are fitted and counted.
-FITTED, COUNTED = (80_000, 2), (40_000, 10)
+FITTED, COUNTED = (80_000, 2), (140_000, 10)
 BUDGET, LARGE_BUDGET, NARROW = 200_000, 1_000_000, 0.2
 # Observation of a state, which may be noisy.
 Shown = Callable[[int, np.random.Generator], AnyArray]
