@@ -121,5 +121,5 @@ def test_known_goals_are_identified_from_walks_alone(organisms: list[Want]) -> N
         "ideal-mouse: pursues the goal.",
         "ideal-magpie: pursues the key.",
         "ideal-mole: pursues the goal, on a map without the inner walls of rows 2 and 6.",
-        "ideal-moth: inconclusive.",
+        "ideal-moth: no evidence of a goal.",  # all intervals are within 10% of the maximum
     ]
