@@ -159,11 +159,11 @@ def caller_guard(spelled: str = "") -> Iterator[None]:
             raise InvalidParameterError(f"{spelled} fails{where}: {said}; mend it") from cause
         file, line = traceback.extract_tb(cause.__traceback__)[-1][:2]
         # A call with wrong arguments is raised in our own code.
-        own = Path(file).is_relative_to(Path(__file__).parents[1])
+        is_ours = Path(file).is_relative_to(Path(__file__).parents[1])
         raise InvalidParameterError(
             f"the environment, the agent or a utility raised {in_a_line(cause)}; expected code "
             f"that follows gymnasium.Env and does not exit the process"
-            + ("" if own else f" (raised in {Path(file).name}, line {line})")
+            + ("" if is_ours else f" (raised in {Path(file).name}, line {line})")
         ) from cause
 
 

@@ -276,11 +276,11 @@ def _run_simulator(subject: Subject, settings: CardSettings) -> Measured:
         horizon = options.get("horizon") or time_limit(world) or 0
     # At least twice the steps that fitted soft values need, since others may be spent before.
     budget = max(BUDGETS[settings.scale], 2 * LEAST_EPISODES * horizon)
+    options = {"budget": budget, "seed": settings.seed, **options}
 
     def measured() -> Measurement:
-        tell = lambda now: settings.tell(str(now))  # noqa: E731
         result: Any = from_simulator(
-            world, subject.model, budget=budget, seed=settings.seed, progress=tell, **options
+            world, subject.model, progress=lambda now: settings.tell(str(now)), **options
         )
         return Measurement(subject.name, 0, budget, settings.seed, (result,))
 

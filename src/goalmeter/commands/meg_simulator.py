@@ -125,10 +125,10 @@ def _measure(o: _SimulatorOptions, out: Path | None, tell: Tell) -> Measurement:
         tell(str(now))
 
     def measured() -> Measurement:
-        found: Any = from_simulator(
+        by_name: Any = from_simulator(
             world, agent, utility=utilities, state=state, progress=hear, **options
         )
-        results = tuple(found.values())
+        results = tuple(by_name.values())
         return Measurement(o.agent, options["horizon"], o.budget, o.seed, results, tuple(messages))
 
     with ExitStack() as until_measured:

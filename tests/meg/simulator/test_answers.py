@@ -216,8 +216,8 @@ def test_combinations_do_not_depend_on_the_scale_of_a_utility() -> None:
         simulator = TabularSimulator(world, seed=1, utilities=payoffs)
         simulator.policy = lambda actor, horizon: None  # type: ignore[method-assign]
         only_actions(simulator, 2)
-        found = Collection(simulator, actor, 6, 2000, 1).run()
-        bootstrap = Bootstrap(found.table, found.agent(), 1, found.length)
+        collection = Collection(simulator, actor, 6, 2000, 1).run()
+        bootstrap = Bootstrap(collection.table, collection.agent(), 1, collection.length)
         place, both = (bootstrap.measure(d, 0.95).interval for d in (np.eye(2)[:, :1], np.eye(2)))
         assert place and both
         assert np.diff(both) < 1.2 * np.diff(place)

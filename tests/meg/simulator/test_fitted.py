@@ -147,9 +147,8 @@ def test_equal_seeds_give_equal_numbers() -> None:
 
 def test_without_an_estimate_an_error_says_why() -> None:
     env, pendulum = gymnasium.make("CartPole-v1"), gymnasium.make("Pendulum-v1")
-    even = lambda seen: np.array([0.5, 0.5])  # noqa: E731
     with pytest.raises(InvalidParameterError, match="a budget of at least 10,000 steps"):
-        from_simulator(env, even, horizon=100, budget=2_000)
+        from_simulator(env, lambda seen: [0.5, 0.5], horizon=100, budget=2_000)
     drawn = SimpleNamespace(draw=lambda rng: rng.normal(size=1), name="normal")
     options: dict[str, Any] = {"horizon": 5, "budget": 1_000}
     with pytest.raises(InvalidParameterError, match=r"states are not counted.*quantile function"):
@@ -157,7 +156,7 @@ def test_without_an_estimate_an_error_says_why() -> None:
     shown = Shown()
     shown.observation_space = gymnasium.spaces.Space()  # like those of other packages
     with pytest.raises(InvalidParameterError, match="not vectors of fixed length"):
-        from_simulator(shown, even, **options)
+        from_simulator(shown, lambda seen: [0.5, 0.5], **options)
 
 
 # --- Parts ----------------------------------------------------------------------------------------

@@ -315,19 +315,19 @@ def estimated_agent(table: CountTable, episodes: Episodes) -> AgentRecord:
     visits *= unvisited.all(axis=0)
     gains, values = models.gains()
     squares = np.einsum("ts,tsu->u", visits, np.ptp(gains, axis=2) ** 2)
-    corrections, surprising = -values[starts], 0
+    corrections, unpredicted = -values[starts], 0
     for part in range(_PARTS):
         members = episode % _PARTS == part
         others = _mean_answers(table, time[~members], state[~members], answers[~members])
         gains, values = Models(table, AgentRecord(others)).gains()
         place = time[members], state[members]
-        apart = answers[members] - others[place]
-        surprising += int((np.abs(apart).max(axis=1) > _ALIKE).sum())
-        np.add.at(corrections, episode[members], np.einsum("na,nau->nu", apart, gains[place]))
+        error = answers[members] - others[place]
+        unpredicted += int((np.abs(error).max(axis=1) > _ALIKE).sum())
+        np.add.at(corrections, episode[members], np.einsum("na,nau->nu", error, gains[place]))
         corrections[part::_PARTS] += values[starts[part::_PARTS]]
     if (np.abs(answers - policy[time, state]) > _ALIKE).any():
         return AgentRecord(policy, starts, corrections)
-    if surprising <= _FEW * len(state):
+    if unpredicted <= _FEW * len(state):
         # Answers that were seen are known. Others differ from interpolated ones by about as much as
         # the few that other parts of the episodes did not predict.
         mean, square = corrections.mean(axis=0), (corrections**2).mean(axis=0)

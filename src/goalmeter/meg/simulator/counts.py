@@ -52,8 +52,8 @@ class AgentRecord:
     # Return of each utility that each episode has beyond that of the policy, [N, U]; None if the
     # policy is known. Their means correct the policy's return.
     corrections: FloatArray | None = None
-    # Standard deviation of the corrections in states that no episode visited, if answers there are
-    # as wrong as possible, [U]; None if answers in the same state at the same time differed.
+    # Standard deviation of the corrections by states that no episode visited and by rare answers,
+    # [U], which `corrections` lack; None if answers in the same state at the same time differed.
     missing: FloatArray | None = None
     # Whether no episode visited a state at a time, [H, S].
     unvisited: BoolArray | None = None

@@ -404,10 +404,10 @@ class _SimulatorMeasurement:
         if simulator.n_actions:
             maximum = float(episodes.decisions.mean()) * math.log(simulator.n_actions)
         call, out = uuid4().hex, {}
-        for name, given in values.items():
-            each, fit = dict(given), simulator.utilities.functions.get(name)
+        for name, fields in values.items():
+            each, fit = dict(fields), simulator.utilities.functions.get(name)
             each["interval"] = each["interval"] or (0.0, math.inf if maximum is None else maximum)
-            notes = [*self.notes, *given.get("notes", ())]
+            notes = [*self.notes, *fields.get("notes", ())]
             if name in self.guaranteed:
                 ends, known = self.guaranteed[name]
                 binding = {"lower": ends.low_by, "upper": ends.high_by}
@@ -429,7 +429,7 @@ class _SimulatorMeasurement:
                 )
                 each |= {"fitted_episodes": agent + reference, "utility_function": fit}
             # A learnt utility has no natural sign.
-            elif given["value"] > 0 > given["rationality"]:
+            elif fields["value"] > 0 > fields["rationality"]:
                 notes.append(
                     "the rationality is negative: the agent does worse than the reference at this "
                     "utility; `signed` has a minus sign, and MEG and its interval have none"

@@ -75,14 +75,14 @@ class Utilities:
 
     def pay(self, reward: Any, observation: Any, info: Any) -> tuple[float, ...]:
         """Return the payoff of one step for each utility, [U]."""
-        given = [
+        payoffs = [
             reward if function is None else function(observation, info)
             for function in self.functions.values()
         ]
         try:
-            paid = tuple(map(float, given))
+            paid = tuple(map(float, payoffs))
         except (TypeError, ValueError) as cause:
-            returned = ", ".join(map(repr, given))
+            returned = ", ".join(map(repr, payoffs))
             raise InvalidUtilityError(
                 f"the utilities {', '.join(map(repr, self.names))} returned {returned} in a step, "
                 f"expected a number of each"
